@@ -24,7 +24,7 @@ for node in "$DEST"/node_modules/node-linux-*/bin/node; do
 done
 PATH=$DEST/bin:$PATH
 npm=$DEST/node_modules/npm/bin/npm-cli.js
-[ -e "$npm" ] || npm=/opt/atoll/node/node_modules/npm/bin/npm-cli.js
+[ -e "$npm" ] || npm=$(readlink -f "$(command -v npm)")
 
 node "$npm" rebuild --ignore-scripts --loglevel=error >/dev/null
 while read -r _ path optional scripts; do

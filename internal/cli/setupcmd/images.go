@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/runtime/image/local"
 )
 
 // NewImagesCommand returns the command `atoll images`.
@@ -75,7 +76,7 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 	}
 	flags.StringVar(&o.target, "target-image", e.Getenv("TARGET_IMAGE"), "`reference` of the result (default: $TARGET_IMAGE, else the recipe's)")
 	flags.StringSliceVar(&o.with, "with", nil, "layers to add: "+strings.Join(image.Layers(), ", "))
-	flags.StringVar(&o.backend, "backend", "", "docker or podman (default: the engine that sandboxes use)")
+	flags.StringVar(&o.backend, "backend", "", "docker, podman, or linux to build without an engine (default: the engine that sandboxes use, if one answers)")
 	flags.StringVar(&o.lockfile, "lockfile", "", "pnpm-lock.yaml `file` whose packages a pnpm-store holds")
 	flags.StringVar(&o.network, "network", "", "network of the build's steps (default: the engine's)")
 	console.JSONFlag(cmd, &o.asJSON)
@@ -160,15 +161,23 @@ func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) er
 	if err != nil {
 		return err
 	}
-	engine, err := a.ImageEngine(ctx, o.backend)
-	if err != nil {
-		return err
-	}
 	args, err := o.arguments(e, recipe)
 	if err != nil {
 		return err
 	}
-	ref, err := image.Build(ctx, engine, recipe, image.Options{Target: o.target, Args: args, With: o.with, Network: o.network, Lockfile: lockfile}, e.Err)
+	options := image.Options{Target: o.target, Args: args, With: o.with, Network: o.network, Lockfile: lockfile}
+	inStore, err := a.BuildsInStore(o.backend)
+	if err != nil {
+		return err
+	}
+	if inStore {
+		return e.buildInStore(a, o.asJSON, func(b *local.Builder) (*local.Result, error) { return b.Recipe(ctx, recipe, options) })
+	}
+	engine, err := a.ImageEngine(ctx, o.backend)
+	if err != nil {
+		return err
+	}
+	ref, err := image.Build(ctx, engine, recipe, options, e.Err)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/image"
@@ -52,17 +53,23 @@ func buildAgent(ctx context.Context, e *env, o buildOptions, p local.Program) er
 	if err != nil {
 		return err
 	}
+	return e.buildInStore(a, o.asJSON, func(b *local.Builder) (*local.Result, error) { return b.Program(ctx, p, o.baseImage()) })
+}
+
+// buildInStore builds an image without an engine and prints what was built.
+func (e *env) buildInStore(a *app.App, asJSON bool, build func(*local.Builder) (*local.Result, error)) error {
 	report, done := e.buildProgress()
 	builder, err := a.ImageBuilder(report)
 	if err != nil {
+		done()
 		return err
 	}
-	result, err := builder.Program(ctx, p, o.baseImage())
+	result, err := build(builder)
 	done()
 	if err != nil {
 		return err
 	}
-	return e.printBuilt(result, o.asJSON)
+	return e.printBuilt(result, asJSON)
 }
 
 // checkAgent refuses flags that images of agents have no use for.

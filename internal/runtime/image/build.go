@@ -42,7 +42,7 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (string, error) {
-	args, target, err := resolveOptions(recipe, opts)
+	args, target, err := Resolve(recipe, opts)
 	if err != nil {
 		return "", err
 	}
@@ -83,8 +83,9 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	return target, nil
 }
 
-// resolveOptions decides parameters and target, and refuses what cannot be built.
-func resolveOptions(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
+// Resolve returns the parameters and the target of a recipe, and refuses what cannot be
+// built.
+func Resolve(recipe Recipe, opts Options) (args map[string]string, target string, err error) {
 	args, err = recipe.arguments(opts.Args)
 	target = cmp.Or(opts.Target, recipe.Target)
 	errs := []error{err, CheckLockfile(recipe, opts.Lockfile)}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/runtime/image/debian"
 	"github.com/atoll-run/atoll/internal/runtime/image/local"
 	"github.com/atoll-run/atoll/internal/runtime/image/npm"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -38,7 +39,7 @@ func (a *Installation) ImageBuilder(report func(line string)) (*local.Builder, e
 	if err != nil {
 		return nil, err
 	}
-	return &local.Builder{Store: store, Run: a.runBuildStep, Dir: filepath.Join(a.Paths.AtollState, buildDir), Client: &npm.Client{}, Report: report}, nil
+	return &local.Builder{Store: store, Run: a.runBuildStep, Dir: filepath.Join(a.Paths.AtollState, buildDir), Npm: &npm.Client{}, Apt: &debian.Client{}, Report: report}, nil
 }
 
 // runBuildStep runs the script of a step in a sandbox of its own, which is removed

@@ -23,3 +23,17 @@ func (a *Installation) ImageEngine(ctx context.Context, backend string) (image.E
 	}
 	return a.Engine(ctx, backend)
 }
+
+// BuildsInStore reports whether images are built for sandboxes that need no engine:
+// if the backend is linux, or if none is chosen and no engine answers.
+func (a *Installation) BuildsInStore(backend string) (bool, error) {
+	if backend != "" {
+		return backend == BackendLinux, nil
+	}
+	p, err := a.Plan(Subject{})
+	if err != nil {
+		return false, err
+	}
+	configured := p.Agent.Sandbox.Backend
+	return (configured == BackendAuto || configured == BackendLinux) && ProbeEngine(a.EngineHost(BackendDocker)) != nil, nil
+}

@@ -98,10 +98,10 @@ func (p *placer) copy(h *tar.Header, content io.Reader, prefix string) error {
 	if err != nil {
 		return err
 	}
-	if name == prefix {
+	if path.Clean(h.Name) == "." {
 		return nil
 	}
-	placed := &tar.Header{Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Size: h.Size, Mode: h.Mode & 0o777, ModTime: epoch}
+	placed := &tar.Header{Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Size: h.Size, Mode: h.Mode & 0o1777, ModTime: epoch}
 	switch h.Typeflag {
 	case tar.TypeDir:
 		placed.Name += "/"

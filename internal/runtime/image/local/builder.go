@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/runtime/image/debian"
 	"github.com/atoll-run/atoll/internal/runtime/image/npm"
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 )
@@ -41,8 +42,9 @@ type Builder struct {
 	Run func(ctx context.Context, s *Step) error
 	// Dir is a directory of this installation for what is fetched. What a build
 	// that failed had fetched is there for the next one.
-	Dir    string
-	Client *npm.Client
+	Dir string
+	Npm *npm.Client
+	Apt *debian.Client
 	// Report gets a line at each step.
 	Report func(line string)
 }
@@ -65,6 +67,7 @@ type layer struct {
 	recipe   string
 	base     string // an image of the store, or the host
 	onHost   bool   // below the base are the host's own programs
+	alone    bool   // the script makes a whole root: the base is only what it runs in
 	script   string
 	dest     string // directory inside that is the layer's content
 	env      map[string]string
@@ -81,7 +84,7 @@ type layer struct {
 // key is the hash of everything that the result depends on.
 func (l *layer) key(baseID string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q", l.recipe, baseID, l.script, l.dest, l.env, l.list, l.commands)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %t %q", l.recipe, baseID, l.script, l.dest, l.env, l.list, l.commands, l.alone, l.user)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

@@ -57,7 +57,11 @@ func (b *Builder) make(ctx context.Context, l *layer, key string) (*rootfs.Image
 	}
 	labels := map[string]string{LabelKey: key, image.LabelRecipe: l.recipe}
 	maps.Copy(labels, l.labels)
-	return b.add(ctx, step, l, rootfs.LayerOptions{Base: l.base, Names: l.names, Source: l.source, Labels: labels, Env: l.imageEnv(b.pathOf(ctx, l.base)), User: l.user})
+	base := l.base
+	if l.alone {
+		base = ""
+	}
+	return b.add(ctx, step, l, rootfs.LayerOptions{Base: base, Names: l.names, Source: l.source, Labels: labels, Env: l.imageEnv(b.pathOf(ctx, l.base)), User: l.user})
 }
 
 // stepPrefix begins the names of directories that exist during a step only.
@@ -78,7 +82,7 @@ func (b *Builder) add(ctx context.Context, step *Step, l *layer, o rootfs.LayerO
 		ran <- err
 	}()
 	go func() {
-		err := place(placedIn, raw, strings.TrimPrefix(l.dest, "/"), l.links())
+		err := place(placedIn, raw, l.prefix(), l.links())
 		_ = raw.CloseWithError(errOr(err, io.ErrClosedPipe))
 		_ = placedIn.CloseWithError(errOr(err, io.EOF))
 	}()
@@ -91,6 +95,14 @@ func (b *Builder) add(ctx context.Context, step *Step, l *layer, o rootfs.LayerO
 		return nil, failed
 	}
 	return made, err
+}
+
+// prefix is where in the image the content of the step's directory is.
+func (l *layer) prefix() string {
+	if l.alone {
+		return ""
+	}
+	return strings.TrimPrefix(l.dest, "/")
 }
 
 func errOr(err, other error) error {
@@ -145,7 +157,7 @@ func (b *Builder) pathOf(ctx context.Context, base string) string {
 // links are those of the layer's commands in the directory where the base has its
 // own, which login shells search. The host's directory is the host's.
 func (l *layer) links() (links []link) {
-	if l.onHost {
+	if l.onHost || l.alone {
 		return nil
 	}
 	for _, command := range l.commands {

@@ -97,7 +97,7 @@ func (b *Builder) packages(ctx context.Context, first string, l *layer, more ...
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	tree, err := b.Client.Resolve(ctx, dir, npm.ThisMachine(l.onHost && isMusl(rootfs.HostName)), append([]string{first}, more...))
+	tree, err := b.Npm.Resolve(ctx, dir, npm.ThisMachine(l.onHost && isMusl(rootfs.HostName)), append([]string{first}, more...))
 	if err != nil {
 		return nil, spaceHint(b.Dir, err)
 	}
@@ -136,7 +136,7 @@ func (b *Builder) fetchPackages(ctx context.Context, dir string, tree []npm.Pack
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return b.Client.Fetch(ctx, dir, tree, func(done, all int) {
+	return b.Npm.Fetch(ctx, dir, tree, func(done, all int) {
 		if done < all {
 			b.report("fetching packages: %d of %d are here", done, all)
 		}

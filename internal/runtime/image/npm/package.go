@@ -51,7 +51,7 @@ func ThisMachine(musl bool) Platform {
 	return p
 }
 
-// Has reports whether a list of a package's field (os, cpu, libc) allows a value. An
+// allows reports whether a list of a package's field (os, cpu, libc) allows a value. An
 // entry with "!" excludes one.
 func allows(list []string, value string) bool {
 	if len(list) == 0 || value == "" {
@@ -136,7 +136,7 @@ func (e *lockEntry) fits(on Platform) bool {
 
 // pack checks an entry: all of it becomes part of paths and command lines.
 func (e *lockEntry) pack(path string) (Package, error) {
-	name := cmp.Or(e.Name, path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):])
+	name := cmp.Or(e.Name, nameOf(path))
 	switch {
 	case e.Link:
 		return Package{}, errors.New("is a link to a directory")
@@ -145,6 +145,15 @@ func (e *lockEntry) pack(path string) (Package, error) {
 	}
 	sum, err := sha512Of(e.Integrity)
 	return Package{Path: path, Name: name, Version: e.Version, SHA512: sum, Optional: e.Optional || e.DevOptional, Scripts: e.Scripts}, err
+}
+
+// nameOf returns the name of the package that is installed at a path, "" if none is.
+func nameOf(path string) string {
+	const dir = "node_modules/"
+	if at := strings.LastIndex(path, dir); at >= 0 {
+		return path[at+len(dir):]
+	}
+	return ""
 }
 
 const sha512Size = 64
