@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -11,20 +12,17 @@ func project() map[string]string {
 	}
 }
 
-// change makes changes of every kind in the sandbox.
-func (s *site) change() {
-	s.write("tree", "src/cart.go", "cart\nmore\n")
-	s.write("tree", "src/cart_test.go", "test\n")
-	s.write("tree", "new/deep/file.txt", "new\n")
-	s.remove("tree", "old")
-	s.remove("tree", "link")
-	s.write("tree", "link", "-> src/cart.go")
-	s.write("tree", "run.sh", "+x echo\n")
-	s.remove("tree", "swap")
-	s.write("tree", "swap/in", "in\n")
-	s.remove("tree", "dir")
-	s.write("tree", "dir", "now a file\n")
-}
+// everyKind makes changes of every kind.
+const everyKind = `
+echo more >> src/cart.go
+echo test > src/cart_test.go
+mkdir -p new/deep; echo new > new/deep/file.txt
+rm -r old
+ln -sfn src/cart.go link
+chmod 755 run.sh
+rm swap; mkdir swap; echo in > swap/in
+rm -r dir; echo now a file > dir
+`
 
 // approveAll overrides what needs it and approves everything.
 func (s *site) approveAll(g *Gate, set *Set) *Applied {
@@ -42,12 +40,12 @@ func (s *site) approveAll(g *Gate, set *Set) *Applied {
 }
 
 func TestCollectApproveUndo(t *testing.T) {
-	s := newSite(t, project())
-	before := s.tree("base")
-	s.change()
-	g := s.open()
-	set := s.collect(g)
-	want := `deleted dir/one pass
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		before := s.tree("base")
+		s.inside(everyKind)
+		g := s.open()
+		set := s.collect(g)
+		want := `deleted dir/one pass
 deleted dir/two pass
 deleted old pass
 deleted old/deep pass
@@ -61,31 +59,34 @@ modified src/cart.go pass
 added src/cart_test.go pass
 replaced swap approval replaced
 added swap/in pass`
-	if got := verdicts(set); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if s.tree("base") != before {
-		t.Error("collecting changed the base")
-	}
-	applied := s.approveAll(g, set)
-	if s.tree("base") != s.tree("tree") {
-		t.Errorf("the base has\n%s\nthe sandbox\n%s", s.tree("base"), s.tree("tree"))
-	}
-	if set := s.collect(g); len(set.Entries) != 0 {
-		t.Errorf("left: %s", verdicts(set))
-	}
-	undone, err := g.Undo(t.Context(), applied.ID, "me")
-	s.must(err)
-	if s.tree("base") != before {
-		t.Errorf("after undo the base has\n%s\nwant\n%s", s.tree("base"), before)
-	}
-	if _, err := g.Undo(t.Context(), applied.ID, "me"); err == nil {
-		t.Error("it was undone twice")
-	}
-	if _, err := g.Undo(t.Context(), undone.ID, "me"); err != nil || s.tree("base") != s.tree("tree") {
-		t.Errorf("undoing the undo: %v\n%s", err, s.tree("base"))
-	}
-	if past := g.History(); len(past) != 3 || past[2].ID != applied.ID || past[2].Undoable || !past[0].Undoable {
-		t.Errorf("history %+v", past)
-	}
+		if got := verdicts(set); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if s.tree("base") != before {
+			t.Error("collecting changed the base")
+		}
+		applied := s.approveAll(g, set)
+		after := s.tree("base")
+		s.inside("cp -a . " + s.path("seen", ""))
+		if after != s.tree("seen") {
+			t.Errorf("the base has\n%s\nthe sandbox\n%s", after, s.tree("seen"))
+		}
+		if set := s.collect(g); len(set.Entries) != 0 {
+			t.Errorf("left: %s", verdicts(set))
+		}
+		undone, err := g.Undo(t.Context(), applied.ID, "me")
+		s.must(err)
+		if s.tree("base") != before {
+			t.Errorf("after undo the base has\n%s\nwant\n%s", s.tree("base"), before)
+		}
+		if _, err := g.Undo(t.Context(), applied.ID, "me"); !errors.Is(err, ErrUndone) {
+			t.Errorf("undone twice: %v", err)
+		}
+		if _, err := g.Undo(t.Context(), undone.ID, "me"); err != nil || s.tree("base") != after {
+			t.Errorf("undoing the undo: %v\n%s", err, s.tree("base"))
+		}
+		if past := g.History(); len(past) != 3 || past[2].ID != applied.ID || past[2].Undoable || !past[0].Undoable {
+			t.Errorf("history %+v", past)
+		}
+	})
 }

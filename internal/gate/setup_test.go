@@ -1,186 +1,116 @@
 package gate
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"iter"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
-// plainSource is a Source of two plain directories: the base and what the sandbox
-// has instead. It is used where no overlay is needed, also by processes that are
-// killed.
-type plainSource struct {
-	base, tree string
-	mu         sync.Mutex
-	begun      map[string]string // what was at a path
-	torn       bool
+// way is one way of keeping changes apart that this user has.
+type way struct {
+	name   string
+	kernel overlay.KernelMount
+	mount  string // options; "" for a copy
+	enter  []string
 }
 
-func newPlainSource(base, tree string) *plainSource {
-	s := &plainSource{base: base, tree: tree, begun: map[string]string{}}
-	_ = filepath.WalkDir(base, func(path string, _ fs.DirEntry, _ error) error {
-		rel, _ := filepath.Rel(base, path)
-		s.begun[rel] = s.look(rel)
-		return nil
-	})
-	return s
+func ways() []way {
+	all := []way{
+		{name: "copy", enter: []string{"sh", "-c"}},
+		{name: "user", kernel: overlay.KernelMount{Marks: overlay.MarksUser}, mount: "userxattr", enter: []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}},
+	}
+	if os.Geteuid() == 0 {
+		all = append(all, way{name: "root", kernel: overlay.KernelMount{Marks: overlay.MarksTrusted}, mount: "redirect_dir=on", enter: []string{"unshare", "--mount", "sh", "-c"}})
+	}
+	return all
 }
 
-// look describes what the base has at a path; "" if nothing.
-func (s *plainSource) look(rel string) string {
-	var st unix.Stat_t
-	if unix.Lstat(filepath.Join(s.base, rel), &st) != nil {
-		return ""
-	}
-	text := string(hostpath.KindOf(st.Mode))
-	if data, err := os.ReadFile(filepath.Join(s.base, rel)); err == nil && hostpath.KindOf(st.Mode) == hostpath.KindFile {
-		text += fs.FileMode(st.Mode&0o7777).String() + string(data)
-	}
-	if link, err := os.Readlink(filepath.Join(s.base, rel)); err == nil {
-		text += link
-	}
-	return text
-}
-
-func (s *plainSource) Changes(context.Context) iter.Seq2[overlay.Change, error] {
-	return func(yield func(overlay.Change, error) bool) {
-		var all []overlay.Change
-		err := filepath.WalkDir(s.tree, func(path string, _ fs.DirEntry, err error) error {
-			rel, _ := filepath.Rel(s.tree, path)
-			if change, is := s.compare(rel); is && rel != "." {
-				all = append(all, change)
-			}
-			return err
-		})
-		err = errors.Join(err, filepath.WalkDir(s.base, func(path string, _ fs.DirEntry, err error) error {
-			rel, _ := filepath.Rel(s.base, path)
-			old, _ := os.Lstat(path)
-			if _, gone := os.Lstat(filepath.Join(s.tree, rel)); gone != nil && old != nil {
-				all = append(all, overlay.Change{Path: rel, Kind: overlay.Deleted, OldMode: old.Mode(), Torn: s.torn})
-			}
-			return err
-		}))
-		for _, change := range all {
-			if !yield(change, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(overlay.Change{}, err)
-		}
-	}
-}
-
-// compare returns what changed at a path that the sandbox has.
-func (s *plainSource) compare(rel string) (overlay.Change, bool) {
-	now, err := os.Lstat(filepath.Join(s.tree, rel))
-	if err != nil {
-		return overlay.Change{}, false
-	}
-	c := overlay.Change{Path: rel, Kind: overlay.Added, Mode: now.Mode(), Size: now.Size(), Torn: s.torn}
-	if now.Mode().Type() == fs.ModeSymlink {
-		c.Kind = overlay.Link
-		c.Link, _ = os.Readlink(filepath.Join(s.tree, rel))
-	}
-	if now.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice) != 0 {
-		c.Kind, c.Note = overlay.Special, "it is special"
-		return c, true
-	}
-	old, err := os.Lstat(filepath.Join(s.base, rel))
-	if err != nil {
-		return c, true
-	}
-	c.OldMode = old.Mode()
-	switch {
-	case old.Mode().Type() != now.Mode().Type():
-		c.Kind = overlay.Replaced
-	case now.IsDir():
-		return c, false
-	case c.Link != "":
-		text, _ := os.Readlink(filepath.Join(s.base, rel))
-		return c, text != c.Link
-	default:
-		a, _ := os.ReadFile(filepath.Join(s.base, rel))
-		b, _ := os.ReadFile(filepath.Join(s.tree, rel))
-		c.Kind = overlay.Modified
-		if string(a) == string(b) {
-			c.Kind = overlay.Mode
-			return c, old.Mode() != now.Mode()
-		}
-	}
-	return c, true
-}
-
-func (s *plainSource) Open(path string) (*os.File, error) {
-	root, err := hostpath.OpenDir(s.tree)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return hostpath.OpenRegularBeneath(root, path, hostpath.NoLimit)
-}
-
-func (s *plainSource) AsBegun(path string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.begun[path] == s.look(path), nil
-}
-
-func (s *plainSource) NoteApplied(paths ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, path := range paths {
-		s.begun[path] = s.look(path)
-		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
-			s.begun[dir] = s.look(dir)
-		}
-	}
-	return nil
-}
-
-// site is a base, a sandbox's tree and a gate between them.
+// site is a base, the overlay above it and a gate between them.
 type site struct {
 	t      *testing.T
 	dir    string
-	source *plainSource
+	way    way
+	source *overlay.Tree
 	opt    Options
 	mu     sync.Mutex
 	events []audit.FileEvent
 }
 
-// newSite makes a base with files, and a sandbox that has the same.
+// newSite makes a base with files and a copy above it, which tests change in place.
 func newSite(t *testing.T, files map[string]string) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir()}
+	return newSiteWith(t, ways()[0], files)
+}
+
+// eachWay runs a test with every way that this user has.
+func eachWay(t *testing.T, files map[string]string, test func(*testing.T, *site)) {
+	t.Helper()
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) { test(t, newSiteWith(t, w, files)) })
+	}
+}
+
+func newSiteWith(t *testing.T, w way, files map[string]string) *site {
+	t.Helper()
+	s := &site{t: t, way: w, dir: t.TempDir()}
+	s.must(os.Mkdir(filepath.Join(s.dir, "base"), 0o755))
 	for path, text := range files {
 		s.write("base", path, text)
-		s.write("tree", path, text)
 	}
-	for _, dir := range []string{"base", "tree"} {
-		s.must(os.MkdirAll(filepath.Join(s.dir, dir), 0o755))
+	want := overlay.Copy
+	if w.mount != "" {
+		want = overlay.Kernel
 	}
-	s.source = newPlainSource(s.path("base", ""), s.path("tree", ""))
-	s.opt = Options{Dir: s.path("state", ""), Base: s.path("base", ""), Source: s.source, Record: func(e audit.Event) {
+	tree, err := overlay.Prepare(t.Context(), overlay.Request{
+		State: s.path("state", ""), Dir: s.path("state", "overlay/slug/0"), Base: s.path("base", ""), Target: "/workspace", Owner: "main", Want: want, Kernel: w.kernel,
+	})
+	s.must(err)
+	s.load(tree)
+	return s
+}
+
+// load sets the options of the gate.
+func (s *site) load(tree *overlay.Tree) {
+	s.source = tree
+	s.opt = Options{Dir: s.path("state", "sync"), Base: tree.Base, Source: tree, Record: func(e audit.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, *e.(*audit.FileEvent))
 	}}
-	return s
 }
 
-func (s *site) path(side, rel string) string { return filepath.Join(s.dir, side, rel) }
+// path returns a path of the base, of the copy, or beside them.
+func (s *site) path(side, rel string) string {
+	if side == "tree" {
+		return filepath.Join(s.source.Source(), rel)
+	}
+	return filepath.Join(s.dir, side, rel)
+}
+
+// inside runs a script where the sandbox would.
+func (s *site) inside(script string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.way.enter[0], append(s.way.enter[1:], "set -e\numask 022\n"+script)...)
+	cmd.Dir = s.path("tree", "")
+	if s.way.mount != "" {
+		merged := s.t.TempDir()
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,%s", s.source.Base, s.source.Upper(), s.source.Work(), s.way.mount)
+		cmd.Args[len(cmd.Args)-1] = fmt.Sprintf("set -e\numask 022\nmount -t overlay -o %s overlay %s\ncd %s\n%s", options, merged, merged, script)
+		cmd.Dir = "/"
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("inside: %v\n%s", err, out)
+	}
+}
 
 func (s *site) must(err error) {
 	s.t.Helper()

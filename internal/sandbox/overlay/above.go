@@ -46,7 +46,7 @@ func (f file) sameAs(r reached) (bool, error) {
 		one, err := linkAt(f.dir, f.name)
 		two, err2 := linkAt(r.dir, f.name)
 		return one == two, errors.Join(err, err2)
-	case f.format() == unix.S_IFREG:
+	case f.format() == unix.S_IFREG && (f.st.Mode&0o111 != 0) == (r.st.Mode&0o111 != 0):
 		return sameContent(f, r.dir, r.st)
 	}
 	return false, nil

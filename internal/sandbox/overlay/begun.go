@@ -134,6 +134,9 @@ func (t *Tree) linesFor(root, above *os.File, n *notes, rel string) ([]appliedLi
 			lines = append(lines, appliedLine{Path: quoted(above.path), Entry: &entry{Mode: unix.S_IFDIR | 0o755, Ino: above.id.Inode}, ID: &above.id})
 		}
 	}
+	if r.path != rel {
+		lines = append(lines, appliedLine{Path: quoted(rel)}) // in place of an earlier line
+	}
 	line, err := lineOf(r)
 	if err == nil {
 		line.Above, err = t.noteAbove(above, r)
