@@ -108,19 +108,20 @@ type Runs struct {
 
 // Event is an event of a run or of a task of a session.
 type Event struct {
-	Seq     int64             `json:"seq"`
-	At      time.Time         `json:"at"`
-	Type    string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|log|error|done|started|prepared|notice"`
-	Text    string            `json:"text,omitempty"`
-	Step    string            `json:"step,omitempty"`
-	Call    *Call             `json:"call,omitempty"`
-	IsError bool              `json:"isError,omitzero"`
-	TookMs  float64           `json:"tookMs,omitzero"`
-	Usage   *Usage            `json:"usage,omitempty"`
-	Bill    *Bill             `json:"bill,omitempty"`
-	Error   *Failure          `json:"error,omitempty"`
-	Notes   map[string]string `json:"notes,omitempty"`
-	Place   *Location         `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
+	Seq      int64             `json:"seq"`
+	At       time.Time         `json:"at"`
+	Type     string            `json:"type" enum:"text_delta|tool_call|tool_result|usage_report|step|waiting|log|error|done|started|prepared|notice"`
+	Text     string            `json:"text,omitempty"`
+	Step     string            `json:"step,omitempty"`
+	Call     *Call             `json:"call,omitempty"`
+	IsError  bool              `json:"isError,omitzero"`
+	TookMs   float64           `json:"tookMs,omitzero"`
+	Usage    *Usage            `json:"usage,omitempty" doc:"Of usage_report: tokens that the program says it used since the report before."`
+	MicroUSD int64             `json:"microUsd,omitzero" doc:"Of usage_report: what the program says that cost. The bill is in bill."`
+	Bill     *Bill             `json:"bill,omitempty"`
+	Error    *Failure          `json:"error,omitempty"`
+	Notes    map[string]string `json:"notes,omitempty"`
+	Place    *Location         `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
 }
 
 // EventDone is the type of a run's last event.

@@ -41,7 +41,7 @@ func TestDemo(t *testing.T) {
 	rest := out
 	for _, step := range []string{
 		`sandbox \S+ \(linux, image host\)`, `network none · no credential`,
-		`→ exec \{.*git --version`, `← .*  [0-9.]+ ms`, `→ write`, `✗ FAIL: 2 \+ 3 is -1 …  [0-9.]+ ms`, `→ edit`, `← PASS …  [0-9.]+ ms`,
+		`→ exec \{.*git --version`, `← .*  [0-9.]+ ms`, `→ write`, `✗ exec failed: FAIL: 2 \+ 3 is -1 …  [0-9.]+ ms`, `→ edit`, `← PASS …  [0-9.]+ ms`,
 		`← [0-9a-f]+ Add two numbers …  [0-9.]+ ms`, `[0-9]+ tokens`, `\$0\.[0-9]*[1-9]`, `receipt demo\n`, `git -C demo log`, `[0-9a-f]+ Add two numbers\n`, `cost .* 7 calls`,
 		`That was all of it, in [0-9]+ seconds`,
 	} {

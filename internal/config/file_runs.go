@@ -35,7 +35,7 @@ type openclawGatewayFile struct {
 }
 
 type variantFile struct {
-	Preset      *string           `json:"preset" enum:"claude-code|codex" doc:"Take what is not written here from a known program."`
+	Preset      *string           `json:"preset" enum:"claude-code|codex|opencode" doc:"Take what is not written here from a known program."`
 	Name        *string           `json:"name" check:"line" doc:"Its name, for people (default: the preset's, or its id)."`
 	Description *string           `json:"description" check:"line" doc:"What it is, for people."`
 	Image       *string           `json:"image" check:"image" doc:"Image that has the program; default: the agent's."`
@@ -45,6 +45,7 @@ type variantFile struct {
 	Binds       []string          `json:"binds" check:"bind" doc:"Files and directories of the host that it needs, read-only."`
 	Volumes     []string          `json:"volumes" enum:"pnpm_store" doc:"Volumes of the engine that it uses, if they were filled (atoll volumes seed): each with a layer of its own to write to."`
 	Read        *string           `json:"read" enum:"envelope|text|json" doc:"How its answer is found in what it prints: an envelope as OpenClaw's, the text as it is, or a JSON object."`
+	Stream      *string           `json:"stream" enum:"claude|codex|opencode|gemini" doc:"The program prints the events of this one: they are shown, and the answer is found in them."`
 	Answer      *string           `json:"answer" check:"line" doc:"With read json: the member that is the answer, names joined by points."`
 	Failure     *string           `json:"failure" check:"line" doc:"With read json: the member that is true, or a text, if the program failed."`
 	Timeout     *int              `json:"timeoutSeconds" min:"1" max:"86400" doc:"Seconds until it is ended."`

@@ -56,6 +56,7 @@ type RunVariant struct {
 	Binds       []string          `json:"binds,omitzero"`
 	Volumes     []string          `json:"volumes,omitzero"`
 	Read        string            `json:"read,omitempty"`
+	Stream      string            `json:"stream,omitempty"`
 	Answer      string            `json:"answer,omitempty"`
 	Failure     string            `json:"failure,omitempty"`
 	Timeout     int               `json:"timeoutSeconds,omitzero"`
@@ -119,7 +120,7 @@ func (f *variantFile) variant(id string) (v RunVariant, err error) {
 		ID: id, Argv: slices.Clone(f.Argv), Env: maps.Clone(f.Env), Files: maps.Clone(f.Files), Binds: slices.Clone(f.Binds), Volumes: slices.Clone(f.Volumes),
 	}
 	for _, text := range []struct{ to, from *string }{
-		{&v.Preset, f.Preset}, {&v.Name, f.Name}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read},
+		{&v.Preset, f.Preset}, {&v.Name, f.Name}, {&v.Description, f.Description}, {&v.Image, f.Image}, {&v.Read, f.Read}, {&v.Stream, f.Stream},
 		{&v.Answer, f.Answer}, {&v.Failure, f.Failure}, {&v.User, f.User},
 	} {
 		set(text.to, text.from)

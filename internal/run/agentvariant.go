@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
+	"github.com/atoll-run/atoll/internal/agent/envelope"
 )
 
 // AgentOptions say where our own agent's program is on the host.
@@ -41,7 +42,7 @@ func Agent(o AgentOptions) Variant {
 		ID: "sandbox:agent", Name: "Atoll's agent", Description: "Atoll's own agent, whole in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 120 * time.Second, Margin: 10 * time.Second, Memory: 512 << 20,
 		Mounts: []Mount{{o.Program, agentProgram}},
-		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: ReadEnvelope, Event: agentEvent, UsesEmbeddings: true,
+		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: envelope.Parse, Event: agentEvent, UsesEmbeddings: true,
 	}
 }
 

@@ -25,7 +25,7 @@ type Custom struct {
 	// Read is "envelope", "text" or "json"; with the last, Answer and Failure are
 	// members, names joined by points. Presets have more.
 	Read, Answer, Failure string
-	Stream                string // which lines of its standard output tell what it does; "" is none
+	Stream                string // the event stream on its standard output; "" is none
 	Timeout               time.Duration
 	Memory                int64
 }
@@ -41,7 +41,7 @@ func (c Custom) Variant() Variant {
 	v := Variant{
 		ID: c.ID, Name: nonempty(c.Name, c.ID), Description: c.Description, Image: c.Image, User: c.User,
 		Timeout: customTimeout, Memory: customMemory, Argv: c.argv, Env: c.env, Files: c.files, Read: c.read,
-		Stream: streamOf(c.Stream),
+		Stream: streamReaders()[c.Stream],
 	}
 	if c.Timeout > 0 {
 		v.Timeout = c.Timeout
@@ -53,6 +53,16 @@ func (c Custom) Variant() Variant {
 	return v
 }
 
+// WithStream returns the agent as a program that prints the named event stream, in
+// which its answer is.
+func (c Custom) WithStream(name string) Custom {
+	c.Stream, c.Read, c.Answer, c.Failure = name, name, "", ""
+	if name == claudeStream {
+		c.Read, c.Answer, c.Failure = "json", "result", "is_error"
+	}
+	return c
+}
+
 // Check finds everything that is wrong with the agent.
 func (c Custom) Check() (problems []string) {
 	add := func(bad bool, text string) {
@@ -61,7 +71,8 @@ func (c Custom) Check() (problems []string) {
 		}
 	}
 	add(len(c.Argv) == 0, "argv is missing: the program and its arguments")
-	add(c.Read != "" && !slices.Contains([]string{"envelope", "text", "json", "codex"}, c.Read), "read is none of envelope, text and json")
+	_, stream := answerReaders()[c.Read]
+	add(c.Read != "" && !stream && !slices.Contains([]string{"envelope", "text", "json"}, c.Read), "read is none of envelope, text and json")
 	add(c.Read == "json" && c.Answer == "", "answer is missing: the member of the JSON object that is the answer")
 	add(c.Read != "json" && c.Answer+c.Failure != "", "answer and failure are for read: \"json\"")
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
@@ -110,20 +121,21 @@ func (c Custom) files(j *Job) ([]File, error) {
 	return files, nil
 }
 
-func (c Custom) read(r *Result) (*envelope.Envelope, error) {
+func (c Custom) read(stdout []byte) (*envelope.Envelope, error) {
+	if line, ok := answerReaders()[c.Read]; ok {
+		return c.readStream(stdout, line)
+	}
 	switch c.Read {
 	case "text":
-		return c.readText(r)
+		return c.readText(stdout)
 	case "json":
-		return c.readJSON(r)
-	case "codex":
-		return readCodex(c, r)
+		return c.readJSON(stdout)
 	}
-	return ReadEnvelope(r)
+	return envelope.Parse(stdout)
 }
 
-func (c Custom) readText(r *Result) (*envelope.Envelope, error) {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(r.Stdout), "\uFFFD"))
+func (c Custom) readText(stdout []byte) (*envelope.Envelope, error) {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(stdout), "\uFFFD"))
 	if text == "" {
 		return nil, envelope.ErrNone
 	}
@@ -132,8 +144,8 @@ func (c Custom) readText(r *Result) (*envelope.Envelope, error) {
 
 // readJSON finds the answer in the last line that is an object: programs that
 // tell what they do as they go print one a line.
-func (c Custom) readJSON(r *Result) (*envelope.Envelope, error) {
-	object := lastObject(r.Stdout)
+func (c Custom) readJSON(stdout []byte) (*envelope.Envelope, error) {
+	object := lastObject(stdout)
 	if object == nil {
 		return nil, envelope.ErrNone
 	}

@@ -50,7 +50,7 @@ func TestCustomReads(t *testing.T) {
 		"envelope":      {run.Custom{}, answer, "done", "", false},
 		"not an object": {run.Custom{Read: "json", Answer: "result"}, "null", "", "", true},
 	} {
-		e, err := c.custom.Variant().Read(&run.Result{Stdout: []byte(c.out)})
+		e, err := c.custom.Variant().Read([]byte(c.out))
 		if c.none {
 			if err == nil {
 				t.Errorf("%s: %+v", name, e)
@@ -61,7 +61,7 @@ func TestCustomReads(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}
-	if _, err := (run.Custom{Read: "text"}).Variant().Read(&run.Result{}); !errors.Is(err, envelope.ErrNone) {
+	if _, err := (run.Custom{Read: "text"}).Variant().Read(nil); !errors.Is(err, envelope.ErrNone) {
 		t.Errorf("error %v", err)
 	}
 }

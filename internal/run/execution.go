@@ -5,35 +5,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // execution is one run in the process that holds its lock.
 type execution struct {
 	*Runner
-	variant  *Variant
-	job      *Job
-	argv     []string
-	files    []File
-	watch    func(Event)
-	receipt  *Receipt
-	sandbox  Sandbox
-	progress progress
-	outputMu sync.Mutex // standard output and error arrive concurrently
+	variant *Variant
+	job     *Job
+	argv    []string
+	files   []File
+	watch   func(Event)
+	receipt *Receipt
+	sandbox Sandbox
+	spoken  bool           // a part of the answer was an event
+	branch  *filelock.Lock // of a run's branch, until a sandbox is given it
 }
 
 // runAll carries a run out from its first step.
 func (c *execution) runAll(ctx context.Context) error {
-	leave, err := c.passGate(ctx)
-	if err != nil {
-		return c.end(ctx, "", c.failureFor(ctx, err, "gate_failed"))
+	c.emit(ctx, Event{Type: "step", Step: Accepted})
+	if err := c.lockBranch(ctx); err != nil {
+		return c.end(ctx, "", c.failureFor(ctx, err, "branch_lock_failed"))
 	}
-	defer leave()
+	defer func() { c.branch.Release() }()
 	if err := c.queue.acquire(ctx, c.job.Account); err != nil {
 		return c.end(ctx, "", fail("cancelled", "the run was cancelled before it began"))
 	}
@@ -46,12 +51,20 @@ func (c *execution) runAll(ctx context.Context) error {
 	return c.end(ctx, text, failure)
 }
 
-// passGate waits for Options.Gate.
-func (c *execution) passGate(ctx context.Context) (leave func(), err error) {
-	if c.Gate == nil {
-		return func() {}, nil
+// lockBranch waits for the lock of the run's branch, if it has one.
+func (c *execution) lockBranch(ctx context.Context) (err error) {
+	if c.LockBranch == nil || c.job.Branch == "" {
+		return nil
 	}
-	return c.Gate(ctx, &c.job.Request, func(text string) { c.emit(ctx, Event{Type: "waiting", Text: text}) })
+	c.branch, err = c.LockBranch(ctx, &c.job.Request, func(text string) { c.emit(ctx, Event{Type: "waiting", Text: text}) })
+	return err
+}
+
+// takeBranch returns the lock of the branch, which the caller releases.
+func (c *execution) takeBranch() *filelock.Lock {
+	lock := c.branch
+	c.branch = nil
+	return lock
 }
 
 // work makes a sandbox and runs the agent in it.
@@ -62,6 +75,7 @@ func (c *execution) work(ctx context.Context) (string, *Failure) {
 	sandbox, err := c.Sandboxes.Make(ctx, &SandboxRequest{
 		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, MemoryAsked: c.job.MemoryAsked, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
+		BranchLock: c.takeBranch(),
 	})
 	if err != nil {
 		return "", c.failureFor(ctx, err, "sandbox_failed")
@@ -87,16 +101,31 @@ func (c *execution) execute(ctx context.Context, sandbox Sandbox) (string, *Fail
 	if err := c.setStep(ctx, Executing); err != nil {
 		return "", c.failureFor(ctx, err, "store_failed")
 	}
-	result, err := sandbox.Exec(ctx, &Command{
-		Argv: c.argv, Env: c.variant.Env(c.job), Dir: c.job.Work,
-		Timeout: c.job.Timeout, MaxOutput: envelope.MaxOutput, Line: c.stderrLines(ctx), Out: c.stdoutLines(ctx),
+	out := output{stdout: tailbuf.Writer{Most: envelope.MaxOutput}, stderr: tailbuf.Writer{Most: keptStderr}}
+	events := newEventReader(c.variant, func(e Event) { c.emit(context.WithoutCancel(ctx), e) }, &out.stderr)
+	result, err := sandbox.Exec(ctx, &machine.Command{
+		Argv: c.argv, Env: envList(c.variant.Env(c.job)), Dir: c.job.Work, Timeout: c.job.Timeout,
+		Stdout: io.MultiWriter(&out.stdout, events.Stdout()), Stderr: events.Stderr(), EndTree: true,
 	})
+	events.Flush()
+	c.spoken = events.progress.text
 	if err != nil {
 		return "", c.failureFor(ctx, err, "sandbox_lost")
 	}
-	end := outcomeOf(c.variant, result)
-	c.receipt.SelfReport, c.receipt.PeakMemory = end.selfReport, result.Memory
+	end := outcomeOf(c.variant, result, &out)
+	if end.selfReport.Usage == (envelope.Usage{}) {
+		end.selfReport.Usage = usageOf(events.progress.usage)
+	}
+	c.receipt.SelfReport, c.receipt.PeakMemory = end.selfReport, result.MaxRSS
 	return end.text, end.failure
+}
+
+// envList returns variables as "NAME=value", in order.
+func envList(env map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
 }
 
 func (c *execution) terms() *grant.Terms {
@@ -149,7 +178,7 @@ func (c *execution) end(ctx context.Context, text string, failure *Failure) erro
 	if err := c.setStep(ctx, Answered); err != nil {
 		return err
 	}
-	if text != "" && !c.progress.text {
+	if text != "" && !c.spoken {
 		c.emit(ctx, Event{Type: "text_delta", Text: text})
 	}
 	if failure != nil {
@@ -195,7 +224,7 @@ func (c *execution) settle(ctx context.Context) error {
 // there is not lost, and the next start tries again.
 func (c *execution) finish(ctx context.Context) error {
 	for _, f := range c.Finishers {
-		note, err := f.Finish(ctx, c.receipt, c.sandbox)
+		note, err := f.Finish(ctx, &Ended{Receipt: c.receipt, Sandbox: c.sandbox, BranchLock: c.branch})
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 	"github.com/atoll-run/atoll/internal/runtime/image"
 )
@@ -47,7 +48,7 @@ func OpenClaw(o OpenClawOptions) Variant {
 	return Variant{
 		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, User: "1001:1001",
-		Mounts: o.mounts(), Volumes: []string{PnpmStore}, Argv: o.argv, Env: openclawEnv, Files: o.files, Read: ReadEnvelope,
+		Mounts: o.mounts(), Volumes: []string{PnpmStore}, Argv: o.argv, Env: openclawEnv, Files: o.files, Read: envelope.Parse,
 	}
 }
 

@@ -6,14 +6,20 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
 // stderrShown bounds what of a program's complaints is in a failure.
 const stderrShown = 2000
 
-// ReadEnvelope is Read for programs that print an envelope.
-func ReadEnvelope(r *Result) (*envelope.Envelope, error) { return envelope.Parse(r.Stdout) }
+// keptStderr is how much of the end of a program's standard error is kept.
+const keptStderr = 16 << 10
+
+// output is the end of what a program printed.
+type output struct{ stdout, stderr tailbuf.Writer }
 
 // outcome is what the end of a program means. The text may be there beside a
 // failure.
@@ -23,16 +29,17 @@ type outcome struct {
 	failure    *Failure
 }
 
-func outcomeOf(v *Variant, r *Result) outcome {
-	if failure := processFailure(r); failure != nil {
+func outcomeOf(v *Variant, r *machine.Result, out *output) outcome {
+	if failure := processFailure(r, out); failure != nil {
 		return outcome{failure: failure}
 	}
-	e, err := v.Read(r)
+	stdout := out.stdout.Bytes()
+	e, err := v.Read(stdout)
 	switch {
-	case errors.Is(err, envelope.ErrNone) && len(r.Stdout) == 0:
-		return outcome{failure: fail("no_output", "the agent ended without an answer%s", stderrTail(r))}
+	case errors.Is(err, envelope.ErrNone) && len(stdout) == 0:
+		return outcome{failure: fail("no_output", "the agent ended without an answer%s", out.stderrTail())}
 	case err != nil:
-		return outcome{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, stderrTail(r))}
+		return outcome{failure: fail("invalid_output", "the agent's answer cannot be read: %v%s", err, out.stderrTail())}
 	}
 	return outcomeFromEnvelope(e)
 }
@@ -56,19 +63,24 @@ func singleLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
 }
 
-// processFailure is why a program has no answer to read.
-func processFailure(r *Result) *Failure {
+// usageOf returns the tokens that a program has reported as it worked.
+func usageOf(u chat.Usage) envelope.Usage {
+	return envelope.Usage{Input: u.Input, Output: u.Output, Total: u.Total()}
+}
+
+// processFailure returns why a program has no answer to read; nil if it may have.
+func processFailure(r *machine.Result, out *output) *Failure {
 	switch {
 	case r.OOM:
 		return fail("oom_killed", "the agent used more memory than its limit and was killed")
-	case r.DiskFull:
-		return fail("disk_full", "the workspace outgrew its limit, or its disk ran full, and the agent was ended")
+	case r.QuotaExceeded != "":
+		return fail("disk_full", "the workspace outgrew its limit, and the agent was ended")
 	case r.TimedOut:
 		return fail("timeout", "the agent was not done in time and was ended")
-	case r.Signal != "" && r.Exit != 0, r.Exit == 137:
-		return fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), stderrTail(r))
-	case r.Exit != 0:
-		return fail("agent_failed", "the agent ended with code %d%s", r.Exit, stderrTail(r))
+	case r.Signal != "" && r.ExitCode != 0, r.ExitCode == 137:
+		return fail("killed", "the agent was ended by %s%s", nonempty(r.Signal, "a signal"), out.stderrTail())
+	case r.ExitCode != 0:
+		return fail("agent_failed", "the agent ended with code %d%s", r.ExitCode, out.stderrTail())
 	}
 	return nil
 }
@@ -92,8 +104,9 @@ func errorCode(s string) string {
 }
 
 // stderrTail is the end of standard error, fit to print.
-func stderrTail(r *Result) string {
-	if text := strings.TrimSpace(printable(string(r.Stderr[max(0, len(r.Stderr)-stderrShown):]))); text != "" {
+func (o *output) stderrTail() string {
+	stderr := o.stderr.Bytes()
+	if text := strings.TrimSpace(printable(string(stderr[max(0, len(stderr)-stderrShown):]))); text != "" {
 		return "; it said: " + text
 	}
 	return ""

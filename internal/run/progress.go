@@ -1,28 +1,34 @@
 package run
 
 import (
-	"context"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// The bounds of the events of one run.
+// The bounds of the events that one program can report.
 const (
 	maxEvents     = 10_000
 	maxEventBytes = 16 << 20
-	maxEventText  = 64 << 10 // of one event
-	maxLogged     = 2 << 10  // of a line that is shown as it is
-	maxOpenCalls  = 1000     // whose results are waited for
+	maxEventText  = 64 << 10      // of one event
+	maxLogged     = 2 << 10       // of a line that is shown as it is
+	maxOpenCalls  = 1000          // without a result yet
+	maxTokens     = 1 << 40       // of one usage report
+	maxDollars    = 1e6           // of one usage report
+	maxTookMs     = 7 * 86400_000 // of one tool call
 )
 
-// eventLog is the type of a line that a program printed on standard error.
-const eventLog = "log"
+// Types of events that programs report.
+const (
+	eventLog   = "log"          // a line that a program printed on standard error
+	eventUsage = "usage_report" // tokens that a program says it has used
+)
 
 // progress counts the events that a program has reported so far.
 type progress struct {
 	events, bytes int
-	text          bool // a part of the answer was reported as it came
+	text          bool       // a part of the answer was reported as it came
+	usage         chat.Usage // as the program reports it
 	calls         map[string]openCall
 }
 
@@ -32,71 +38,30 @@ type openCall struct {
 	at   time.Time
 }
 
-// stderrLines returns the function that reads events from lines of standard error.
-// The program is hostile: events beyond the bounds, or of a type that only the
-// runner emits, are left out. Of a program without events, lines become log events.
-func (c *execution) stderrLines(ctx context.Context) func([]byte) bool {
-	ctx = context.WithoutCancel(ctx)
-	if c.variant.Event == nil {
-		return func(line []byte) bool {
-			c.outputMu.Lock()
-			defer c.outputMu.Unlock()
-			if e := (Event{Type: eventLog, Text: cutTo(string(line), maxLogged)}); len(line) > 0 && c.progress.admit(&e, len(e.Text)) {
-				c.emit(ctx, e)
-			}
-			return false
-		}
-	}
-	return func(line []byte) bool {
-		c.outputMu.Lock()
-		defer c.outputMu.Unlock()
-		e, ok := c.variant.Event(line)
-		if ok && c.progress.admit(&e, len(line)) {
-			c.emit(ctx, e)
-		}
-		return ok
-	}
-}
-
-// stdoutLines returns the function that reads events from lines of standard
-// output; nil if the variant has none.
-func (c *execution) stdoutLines(ctx context.Context) func([]byte) {
-	if c.variant.Stream == nil {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx)
-	return func(line []byte) {
-		c.outputMu.Lock()
-		defer c.outputMu.Unlock()
-		for _, e := range c.variant.Stream(line) {
-			size := len(e.Text)
-			if e.Call != nil {
-				size += len(e.Call.Args) + len(e.Call.Name) + len(e.Call.ID)
-				c.progress.matchCall(&e)
-			}
-			if c.progress.admit(&e, size) {
-				c.emit(ctx, e)
-			}
-		}
-	}
-}
-
-// matchCall gives the result of a tool call the name of the call and its duration.
+// matchCall gives the result of a tool call the name of the call and, where the
+// program reports none, its duration.
 func (t *progress) matchCall(e *Event) {
 	switch {
+	case e.Call == nil:
 	case e.Type == "tool_call" && len(t.calls) < maxOpenCalls:
 		if t.calls == nil {
 			t.calls = map[string]openCall{}
 		}
 		t.calls[e.Call.ID] = openCall{e.Call.Name, time.Now()}
 	case e.Type == "tool_result":
-		if begun, ok := t.calls[e.Call.ID]; ok {
-			delete(t.calls, e.Call.ID)
-			e.Call.Name, e.TookMs = begun.name, float64(time.Since(begun.at).Microseconds())/1000
+		begun, ok := t.calls[e.Call.ID]
+		delete(t.calls, e.Call.ID)
+		if ok && e.TookMs == 0 {
+			e.TookMs = float64(time.Since(begun.at).Microseconds()) / 1000
+		}
+		if ok {
+			e.Call.Name = begun.name
 		}
 	}
 }
 
+// admit reports whether an event is one that a program can report, and within the
+// bounds; it cuts the event to what such an event has.
 func (t *progress) admit(e *Event, size int) bool {
 	if t.events >= maxEvents || t.bytes+size > maxEventBytes {
 		return false
@@ -110,6 +75,11 @@ func (t *progress) admit(e *Event, size int) bool {
 			return false
 		}
 		e.Call = &chat.Call{ID: cut(e.Call.ID), Name: cut(e.Call.Name), Args: cut(e.Call.Args)}
+	case eventUsage:
+		if e.Usage == nil {
+			return false
+		}
+		return t.admitUsage(e)
 	default:
 		return false
 	}
@@ -117,6 +87,18 @@ func (t *progress) admit(e *Event, size int) bool {
 	t.bytes += size
 	e.Text = cut(e.Text)
 	*e = Event{Type: e.Type, Text: e.Text, Call: e.Call, IsError: e.IsError, TookMs: e.TookMs}
+	return true
+}
+
+// admitUsage admits a usage report, each of its numbers within its bound.
+func (t *progress) admitUsage(e *Event) bool {
+	u := *e.Usage
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		*n = min(max(*n, 0), maxTokens)
+	}
+	t.events++
+	t.usage = t.usage.Plus(u)
+	*e = Event{Type: eventUsage, Usage: &u, MicroUSD: min(max(e.MicroUSD, 0), maxDollars*1e6)}
 	return true
 }
 

@@ -32,8 +32,7 @@ type Receipt struct {
 	Image   string `json:"image,omitempty"` // that the sandbox is made of
 	Step    Step   `json:"step"`
 	Text    string `json:"text"`
-	// Told is what the program said of itself: for people to look at, never the
-	// bill.
+	// SelfReport is what the program said of itself. It is never the bill.
 	SelfReport SelfReport `json:"told,omitzero"`
 	Error      *Failure   `json:"error"` // null if the run succeeded
 	Bill       Bill       `json:"bill"`
@@ -64,10 +63,13 @@ type Event struct {
 	Step Step       `json:"step,omitempty"`
 	Call *chat.Call `json:"call,omitempty"`
 	// IsError and TookMs belong to the result of a tool.
-	IsError bool              `json:"isError,omitzero"`
-	TookMs  float64           `json:"tookMs,omitzero"`
-	Usage   *chat.Usage       `json:"usage,omitempty"`
-	Bill    *Bill             `json:"bill,omitempty"`
-	Error   *Failure          `json:"error,omitempty"`
-	Notes   map[string]string `json:"notes,omitempty"` // of finishers, in the last event
+	IsError bool    `json:"isError,omitzero"`
+	TookMs  float64 `json:"tookMs,omitzero"`
+	// Usage, of a usage_report, is what the program says it has used since the one
+	// before, and MicroUSD what it says that cost; a usage_report with Bill is ours.
+	Usage    *chat.Usage       `json:"usage,omitempty"`
+	MicroUSD int64             `json:"microUsd,omitzero"`
+	Bill     *Bill             `json:"bill,omitempty"`
+	Error    *Failure          `json:"error,omitempty"`
+	Notes    map[string]string `json:"notes,omitempty"` // of finishers, in the last event
 }

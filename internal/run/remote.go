@@ -63,12 +63,14 @@ func (c *execution) runRemote(ctx context.Context) (string, *Failure) {
 // same bounds as a program's.
 func (c *execution) remoteEvents(ctx context.Context) func(Event) {
 	ctx = context.WithoutCancel(ctx)
+	var seen progress
 	return func(e Event) {
 		size := len(e.Text)
 		if e.Call != nil {
 			size += len(e.Call.Args) + len(e.Call.Name) + len(e.Call.ID)
 		}
-		if c.progress.admit(&e, size) {
+		if seen.admit(&e, size) {
+			c.spoken = seen.text
 			c.emit(ctx, e)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/store"
@@ -30,7 +32,7 @@ const answer = `{"payloads":[{"text":"done","mediaUrl":null}],"meta":{"durationM
 type world struct {
 	mu        sync.Mutex
 	sandboxes map[string]*sandbox
-	exec      func(ctx context.Context, c *run.Command) (*run.Result, error)
+	exec      func(ctx context.Context, c *machine.Command) (*machine.Result, error)
 	made      int
 	execs     int
 	bills     int
@@ -60,10 +62,16 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{sandboxes: map[string]*sandbox{}, store: run.Store{DB: db}, locks: locks}
-	w.exec = func(context.Context, *run.Command) (*run.Result, error) {
-		return &run.Result{Stdout: []byte(answer)}, nil
+	w.exec = func(_ context.Context, c *machine.Command) (*machine.Result, error) {
+		return printed(c, answer)
 	}
 	return w
+}
+
+// printed ends a command that has printed an answer.
+func printed(c *machine.Command, stdout string) (*machine.Result, error) {
+	_, err := io.WriteString(c.Stdout, stdout)
+	return &machine.Result{}, err
 }
 
 // again forgets what was counted, for the next case in the same store.
@@ -74,7 +82,7 @@ func (w *world) runner(checkpoint func(run.Step)) *run.Runner {
 		Store: w.store, Locks: w.locks, Sandboxes: w, Biller: w, Finishers: []run.Finisher{w},
 		Checkpoint: checkpoint, AtOnce: 2,
 		Variants: []run.Variant{{
-			ID: "test", Timeout: time.Minute, Margin: time.Second, Memory: 1 << 20, Read: run.ReadEnvelope,
+			ID: "test", Timeout: time.Minute, Margin: time.Second, Memory: 1 << 20, Read: envelope.Parse,
 			Argv:  func(*run.Job) ([]string, error) { return []string{"agent"}, nil },
 			Env:   func(*run.Job) map[string]string { return nil },
 			Files: func(j *run.Job) ([]run.File, error) { return []run.File{{Path: "task", Data: []byte(j.Task())}}, nil },
@@ -108,9 +116,9 @@ func (w *world) Settle(context.Context, string) (run.Bill, error) {
 }
 
 func (w *world) Name() string { return "finisher" }
-func (w *world) Finish(_ context.Context, r *run.Receipt, p run.Sandbox) (string, error) {
+func (w *world) Finish(_ context.Context, e *run.Ended) (string, error) {
 	w.ended++
-	if r.Error == nil && p == nil {
+	if e.Receipt.Error == nil && e.Sandbox == nil {
 		return "", errors.New("the workspace is gone")
 	}
 	return "seen", nil
@@ -130,7 +138,7 @@ func (p *sandbox) Grant(_ context.Context, terms *grant.Terms) (func(context.Con
 	p.open = true
 	return func(context.Context) error { p.open = false; return nil }, nil
 }
-func (p *sandbox) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+func (p *sandbox) Exec(ctx context.Context, c *machine.Command) (*machine.Result, error) {
 	if !p.open || len(p.files) == 0 {
 		return nil, errors.New("the sandbox was not ready")
 	}
@@ -158,12 +166,12 @@ func TestRun(t *testing.T) {
 	if err != nil || receipt.Error != nil || receipt.Text != "done" || receipt.Bill.MicroUSD != 7 || receipt.Step != run.Over || receipt.Notes["finisher"] != "seen" {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
-	want := []string{"step", "step", "step", "text_delta", "usage_report", "step", "step", "step", "done"}
+	want := []string{"step", "step", "step", "step", "text_delta", "usage_report", "step", "step", "step", "done"}
 	if !slices.Equal(seen, want) || len(w.sandboxes) != 0 {
 		t.Errorf("events %v, sandboxes %v", seen, w.sandboxes)
 	}
-	events, err := w.store.Events(t.Context(), "r1", 3)
-	if err != nil || len(events) != len(want)-3 || events[0].Type != "text_delta" || events[0].Seq != 4 {
+	events, err := w.store.Events(t.Context(), "r1", 4)
+	if err != nil || len(events) != len(want)-4 || events[0].Type != "text_delta" || events[0].Seq != 5 {
 		t.Errorf("events %+v, %v", events, err)
 	}
 	if list, err := w.store.List(t.Context(), run.Filter{}); err != nil || len(list) != 1 || list[0].ID != "r1" {
@@ -197,24 +205,30 @@ func TestSameID(t *testing.T) {
 func TestEnds(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
-		result run.Result
-		code   string
+		stdout, stderr string
+		result         machine.Result
+		code           string
 	}{
-		"success":           {run.Result{Stdout: []byte(answer)}, ""},
-		"its own error":     {run.Result{Stdout: []byte(strings.Replace(answer, `"error":null`, `"error":{"kind":"context_overflow","message":"full"}`, 1))}, "context_overflow"},
-		"a strange error":   {run.Result{Stdout: []byte(strings.Replace(answer, `"error":null`, `"error":{"kind":"No Way!"}`, 1))}, "no_way_"},
-		"usage":             {run.Result{Exit: 1, Stderr: []byte("unknown flag\x1b[31m")}, "agent_failed"},
-		"out of memory":     {run.Result{Exit: 137, Signal: "KILL", OOM: true}, "oom_killed"},
-		"killed":            {run.Result{Exit: 137, Signal: "KILL"}, "killed"},
-		"too slow":          {run.Result{Exit: 143, Signal: "TERM", TimedOut: true}, "timeout"},
-		"silent":            {run.Result{}, "no_output"},
-		"no JSON":           {run.Result{Stdout: []byte("Segmentation fault"), Stderr: []byte("core dumped")}, "invalid_output"},
-		"cut off":           {run.Result{Stdout: []byte(answer[:50]), Truncated: true}, "invalid_output"},
-		"megabytes, and it": {run.Result{Stdout: append(slices.Repeat([]byte("noise\n"), 1<<20), answer...)}, ""},
-		"beyond measure":    {run.Result{Stdout: make([]byte, envelope.MaxOutput+1)}, "invalid_output"},
+		"success":           {stdout: answer},
+		"its own error":     {stdout: strings.Replace(answer, `"error":null`, `"error":{"kind":"context_overflow","message":"full"}`, 1), code: "context_overflow"},
+		"a strange error":   {stdout: strings.Replace(answer, `"error":null`, `"error":{"kind":"No Way!"}`, 1), code: "no_way_"},
+		"usage":             {stderr: "unknown flag\x1b[31m", result: machine.Result{ExitCode: 1}, code: "agent_failed"},
+		"out of memory":     {result: machine.Result{ExitCode: 137, Signal: "KILL", OOM: true}, code: "oom_killed"},
+		"killed":            {result: machine.Result{ExitCode: 137, Signal: "KILL"}, code: "killed"},
+		"too slow":          {result: machine.Result{ExitCode: 143, Signal: "TERM", TimedOut: true}, code: "timeout"},
+		"over its quota":    {result: machine.Result{ExitCode: 137, QuotaExceeded: "bytes"}, code: "disk_full"},
+		"silent":            {code: "no_output"},
+		"no JSON":           {stdout: "Segmentation fault", stderr: "core dumped", code: "invalid_output"},
+		"cut off":           {stdout: answer[:50], code: "invalid_output"},
+		"megabytes, and it": {stdout: strings.Repeat("noise\n", 1<<20) + answer},
+		"beyond measure":    {stdout: strings.Repeat("\x00", envelope.MaxOutput+1), code: "invalid_output"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.exec = func(context.Context, *run.Command) (*run.Result, error) { return &c.result, nil }
+			w.exec = func(_ context.Context, command *machine.Command) (*machine.Result, error) {
+				_, _ = io.WriteString(command.Stderr, c.stderr)
+				_, err := io.WriteString(command.Stdout, c.stdout)
+				return &c.result, err
+			}
 			receipt, err := w.runner(nil).Run(t.Context(), request(strings.Map(plain, name)), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -290,7 +304,7 @@ func TestNoSandbox(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.exec = func(ctx context.Context, _ *run.Command) (*run.Result, error) {
+	w.exec = func(ctx context.Context, _ *machine.Command) (*machine.Result, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -349,11 +363,11 @@ func crash(f func()) {
 // A run that is under way is not touched by another process's start.
 func TestRecoverLeavesTheLiving(t *testing.T) {
 	w := newWorld(t)
-	w.exec = func(ctx context.Context, _ *run.Command) (*run.Result, error) {
+	w.exec = func(ctx context.Context, c *machine.Command) (*machine.Result, error) {
 		if ended, err := w.runner(nil).Recover(ctx); err != nil || len(ended) != 0 {
 			t.Errorf("%v, %v", ended, err)
 		}
-		return &run.Result{Stdout: []byte(answer)}, nil
+		return printed(c, answer)
 	}
 	if receipt, err := w.runner(nil).Run(t.Context(), request("r"), nil); err != nil || receipt.Error != nil {
 		t.Errorf("%+v, %v", receipt, err)

@@ -19,10 +19,9 @@ type Options struct {
 	Biller    Biller
 	Finishers []Finisher
 	AtOnce    int // runs of this process at the same time; default 4
-	// Gate, if set, is passed before a run waits for its turn: what may take long
-	// there keeps no other run from working, and is no part of the run's time.
-	// leave is called when the run has ended, whatever became of it.
-	Gate func(ctx context.Context, r *Request, tell func(text string)) (leave func(), err error)
+	// LockBranch waits for the lock of a run's branch, before the run waits for its
+	// turn: that keeps no other run from working, and is no part of the run's time.
+	LockBranch func(ctx context.Context, r *Request, tell func(text string)) (*filelock.Lock, error)
 	// Checkpoint, if set, is called at every step, before it is written down and
 	// after. Tests end the process there.
 	Checkpoint func(Step)

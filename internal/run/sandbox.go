@@ -2,8 +2,9 @@ package run
 
 import (
 	"context"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 )
 
@@ -32,6 +33,9 @@ type SandboxRequest struct {
 	Mounts      []Mount
 	Binds       []string
 	Volumes     []string
+	// BranchLock is the lock of Branch, which the sandbox releases; nil if the run
+	// has none.
+	BranchLock *filelock.Lock `json:"-"`
 }
 
 // Sandbox is a sandbox of one run.
@@ -42,44 +46,15 @@ type Sandbox interface {
 	// Grant opens the port of the models; end closes it, and ends what was
 	// started under it.
 	Grant(ctx context.Context, terms *grant.Terms) (end func(context.Context) error, err error)
-	// Exec runs a program until its end or its limit. An error means that there
-	// is no result.
-	Exec(ctx context.Context, c *Command) (*Result, error)
+	// Exec runs a program until its end or its limit, with the environment that
+	// every program of the sandbox has beside the command's own, and under the grant.
+	// An error means that there is no result.
+	Exec(ctx context.Context, c *machine.Command) (*machine.Result, error)
 	// Deliver takes the commits of the run out and sends them, unless the run
 	// failed. The note says what became of them; "" if none were wanted.
 	Deliver(ctx context.Context, receipt *Receipt) (note string, err error)
 	// Remove removes the sandbox and its files. It is no error if it is gone.
 	Remove(ctx context.Context) error
-}
-
-// Command is a program to run in a sandbox.
-type Command struct {
-	Argv    []string
-	Env     map[string]string
-	Dir     string
-	Timeout time.Duration
-	// MaxOutput bounds what is kept of the standard output, from its end; of
-	// standard error the last 16 KiB are.
-	MaxOutput int
-	// Line, if set, is called with every line of standard error as it comes. Lines
-	// for which it returns true are not part of Result.Stderr.
-	Line func(line []byte) bool
-	// Out, if set, is called with every line of standard output as it comes; a line
-	// that is too long is left out.
-	Out func(line []byte)
-}
-
-// Result is how a program ended.
-type Result struct {
-	Stdout    []byte
-	Truncated bool // there was more before
-	Stderr    []byte
-	Exit      int
-	Signal    string // "" if it was not ended by one
-	OOM       bool
-	TimedOut  bool
-	Memory    int64 // its largest process, bytes
-	DiskFull  bool  // it was ended because the host's disk ran full
 }
 
 // Biller settles the bill of a run.
@@ -104,5 +79,14 @@ type Bill struct {
 // called again after a crash, so it must be idempotent.
 type Finisher interface {
 	Name() string
-	Finish(ctx context.Context, receipt *Receipt, sandbox Sandbox) (note string, err error)
+	Finish(ctx context.Context, e *Ended) (note string, err error)
+}
+
+// Ended is a run whose agent has ended, as finishers get it.
+type Ended struct {
+	Receipt *Receipt
+	Sandbox Sandbox // nil if there is none
+	// BranchLock is the lock of a run's branch that no sandbox was given; nil if the
+	// run has none, or another process began it.
+	BranchLock *filelock.Lock
 }

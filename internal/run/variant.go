@@ -34,8 +34,8 @@ type Variant struct {
 	Env   func(*Job) map[string]string
 	Files func(*Job) ([]File, error)
 	// Read finds the answer in what the program printed.
-	Read func(*Result) (*envelope.Envelope, error)
-	// Remembers means that the program may ask the model of the request's
+	Read func(stdout []byte) (*envelope.Envelope, error)
+	// UsesEmbeddings means that the program may ask the model of the request's
 	// embeddings too.
 	UsesEmbeddings bool
 	// Remote carries out runs at a service instead of in a sandbox; Argv, Env, Files

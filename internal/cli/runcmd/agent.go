@@ -189,7 +189,7 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		backend.ResumeRelays(ctx, e.Env, a)
 	}
 	o := task.options
-	view := &agentView{env: e, quiet: o.asJSON}
+	view := newAgentView(e, o.asJSON)
 	if o.events {
 		view.lines = &eventLines{env: e}
 	}

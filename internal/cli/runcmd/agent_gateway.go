@@ -37,7 +37,7 @@ func agentViaGateway(ctx context.Context, g *backend.Gateway, e *env, task *agen
 	if err != nil {
 		return backend.ProblemError(err)
 	}
-	w := &remoteAgent{gateway: g, env: e, options: o, view: &agentView{env: e, quiet: o.asJSON}, name: p.Agent.ID}
+	w := &remoteAgent{gateway: g, env: e, options: o, view: newAgentView(e, o.asJSON), name: p.Agent.ID}
 	w.ready = e.Progress("preparing the sandbox")
 	over, err := w.follow(ctx, begun.ID)
 	w.ready()

@@ -4,26 +4,32 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/runview"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	money "github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/run"
 )
 
 // agentView shows an agent at work: what it says, what it calls, how long that
 // takes and what has been spent. For programs it shows nothing.
 type agentView struct {
-	env    *env
-	spent  func(context.Context) (money.Charge, error) // so far
-	quiet  bool
-	lines  *eventLines // of --events; nil otherwise
-	mid    bool        // a line is not ended yet
-	tokens int64       // so far
+	runview.View
+	env   *env
+	spent func(context.Context) (money.Charge, error) // so far
+	quiet bool
+	lines *eventLines // of --events; nil otherwise
+}
+
+func newAgentView(e *env, quiet bool) *agentView {
+	v := &agentView{View: runview.View{Env: e.Env}, env: e, quiet: quiet}
+	v.Used = v.soFar
+	return v
 }
 
 func (v *agentView) begin(agent string, p *session.Location) {
@@ -33,9 +39,9 @@ func (v *agentView) begin(agent string, p *session.Location) {
 	if v.quiet {
 		return
 	}
-	v.line(v.env.Style().Dim("agent " + agent + " · " + p.Model))
+	v.Line(v.env.Style().Dim("agent " + agent + " · " + p.Model))
 	for _, fact := range whereAgent(p) {
-		v.line(v.env.Style().Dim(fact))
+		v.Line(v.env.Style().Dim(fact))
 	}
 }
 
@@ -64,76 +70,20 @@ func (v *agentView) event(e agent.Event) {
 	if v.quiet {
 		return
 	}
-	switch e.Type {
-	case agent.TextDelta:
-		v.text(e.Text)
-	case agent.ToolCall:
-		v.line(v.env.Style().Bold("→ "+console.Printable(e.Call.Name)) + " " + clip(e.Call.Args, 100))
-	case agent.ToolResult:
-		v.result(&e)
-	case agent.UsageReport:
-		v.tokens += e.Usage.Total()
-	case agent.Notice:
-		v.line(v.env.Style().Dim(clip(e.Text, 300)))
+	if e.Type == agent.Notice {
+		v.Line(v.env.Style().Dim(runview.Clip(e.Text, 300)))
 	}
-}
-
-func (v *agentView) result(e *agent.Event) {
-	mark := "←"
-	if e.IsError {
-		mark = "✗"
-	}
-	v.line(v.env.Style().Dim(fmt.Sprintf("%s %s  %.1f ms · %s", mark, clip(firstLine(e.Text), 100), e.TookMs, v.soFar())))
+	v.Event(&run.Event{Type: string(e.Type), Text: e.Text, Call: e.Call, IsError: e.IsError, TookMs: e.TookMs, Usage: e.Usage})
 }
 
 // soFar is what has been spent. Money that cannot be asked for is not shown: it
 // is in the end.
 func (v *agentView) soFar() string {
-	text := fmt.Sprintf("%d tokens", v.tokens)
+	text := fmt.Sprintf("%d tokens", v.Tokens())
 	if spent, err := v.spent(context.Background()); err == nil {
 		text += ", " + money.Dollars(spent.MicroUSD)
 	}
 	return text + " so far"
-}
-
-// text prints what the agent says as it comes, printable and line by line.
-func (v *agentView) text(text string) {
-	for line := range strings.Lines(text) {
-		body, whole := strings.CutSuffix(line, "\n")
-		fmt.Fprint(v.env.Out, console.Printable(body))
-		v.mid = true
-		if whole {
-			fmt.Fprintln(v.env.Out)
-			v.mid = false
-		}
-	}
-}
-
-func (v *agentView) line(text string) {
-	if v.mid {
-		fmt.Fprintln(v.env.Out)
-		v.mid = false
-	}
-	fmt.Fprintln(v.env.Out, text)
-}
-
-// firstLine is the first line of a result that says something: what a command
-// printed on standard error comes after a line with its name.
-func firstLine(s string) string {
-	s = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "[stderr]"))
-	first, _, more := strings.Cut(s, "\n")
-	if more {
-		return first + " …"
-	}
-	return first
-}
-
-// clip shortens foreign words to one printable line.
-func clip(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return console.Printable(s)
 }
 
 // agentEnd is how an agent's work ended.
@@ -157,14 +107,14 @@ func (v *agentView) end(end *agentEnd) error {
 	}
 	style, report := v.env.Style(), end.report
 	if end.failure != nil {
-		v.line(fmt.Sprintf("%s %s: %s", style.Bold("error"), agent.CodeOf(end.failure), clip(end.failure.Error(), 1000)))
+		v.Line(fmt.Sprintf("%s %s: %s", style.Bold("error"), agent.CodeOf(end.failure), runview.Clip(end.failure.Error(), 1000)))
 	}
 	text := fmt.Sprintf("%d tool calls · %s · %d tokens · %s · receipt %s",
 		report.Calls, end.took().Round(time.Millisecond), end.usage.Total(), end.cost(), report.Run)
 	if sent := report.Delivery; sent != nil && sent.Branch != "" {
-		text += fmt.Sprintf(" · %s: %s", sent.Branch, clip(sent.Note, 500))
+		text += fmt.Sprintf(" · %s: %s", sent.Branch, runview.Clip(sent.Note, 500))
 	}
-	v.line(style.Dim(text))
+	v.Line(style.Dim(text))
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/runview"
+	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
@@ -68,13 +70,26 @@ func eventText(v *run.Event) string {
 	case v.Step != "":
 		return string(v.Step)
 	case v.Error != nil:
-		return clip(v.Error.Code+": "+v.Error.Message, 300)
+		return runview.Clip(v.Error.Code+": "+v.Error.Message, 300)
 	case v.Bill != nil:
 		return fmt.Sprintf("%s · %d calls", billText(v.Bill), v.Bill.Calls)
+	case v.Usage != nil:
+		return usageText(v)
 	case v.Call != nil && v.Type == "tool_call":
-		return clip(v.Call.Name+" "+v.Call.Args, 200)
+		return runview.Clip(v.Call.Name+" "+v.Call.Args, 200)
+	case v.Call != nil && v.IsError:
+		return runview.Clip(fmt.Sprintf("%s failed, %.1f ms  %s", v.Call.Name, v.TookMs, runview.FirstLine(v.Text)), 200)
 	case v.Call != nil:
-		return clip(fmt.Sprintf("%s %.1f ms  %s", v.Call.Name, v.TookMs, firstLine(v.Text)), 200)
+		return runview.Clip(fmt.Sprintf("%s %.1f ms  %s", v.Call.Name, v.TookMs, runview.FirstLine(v.Text)), 200)
 	}
-	return clip(cmp.Or(v.Text, "-"), 300)
+	return runview.Clip(cmp.Or(v.Text, "-"), 300)
+}
+
+// usageText returns what a program says that it used.
+func usageText(v *run.Event) string {
+	text := fmt.Sprintf("%d tokens in, %d out", v.Usage.Input, v.Usage.Output)
+	if v.MicroUSD > 0 {
+		text += ", " + money.Dollars(v.MicroUSD) + " by its own account"
+	}
+	return text
 }

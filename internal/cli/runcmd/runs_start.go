@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/runview"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
@@ -79,7 +80,7 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}
-	view := &runView{env: e, agentView: agentView{env: e, quiet: o.asJSON}}
+	view := &runView{View: runview.View{Env: e.Env}, env: e, quiet: o.asJSON}
 	defer view.announce(ctx, task)()
 	receipt, err := b.Start(ctx, task, backend.RunWatcher{Event: view.event, Scripted: func(notice func() string) { view.scripted = notice }})
 	if receipt == nil {

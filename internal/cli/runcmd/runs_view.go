@@ -12,24 +12,24 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/runview"
 	"github.com/atoll-run/atoll/internal/config"
 	money "github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/execute"
 )
 
-// runView shows a run under way as an agent at work is shown.
+// runView shows a run under way: which it is, its steps and its events.
 type runView struct {
-	agentView
+	runview.View
 	env      *env
 	scripted func() string // returns the notice that the scripted model answers; nil through a gateway
 	title    string        // which run it is; "" once it was said
 	begun    bool
+	quiet    bool
 	done     func() // ends the progress line; nil if there is none
-	spoken   bool   // some of the answer was shown as it came
 }
 
 func (v *runView) event(e run.Event) {
@@ -46,29 +46,10 @@ func (v *runView) event(e run.Event) {
 	if e.Type != "step" {
 		v.endProgress()
 	}
-	switch e.Type {
-	case "step":
+	if e.Type == "step" {
 		v.step(e.Step)
-	case "log":
-		v.line(v.env.Style().Dim("  " + clip(e.Text, 200)))
-	case "text_delta":
-		v.spoken = true
-		v.agentView.event(agent.Event{Type: agent.TextDelta, Text: e.Text})
-	case "tool_call":
-		v.agentView.event(agent.Event{Type: agent.ToolCall, Call: e.Call})
-	case "tool_result":
-		v.toolResult(&e)
-	case "waiting":
-		v.line(v.env.Style().Dim(clip(e.Text, 300)))
 	}
-}
-
-func (v *runView) toolResult(e *run.Event) {
-	mark := "←"
-	if e.IsError {
-		mark = "✗"
-	}
-	v.line(v.env.Style().Dim(fmt.Sprintf("%s %s  %.1f ms", mark, clip(firstLine(e.Text), 100), e.TookMs)))
+	v.Event(&e)
 }
 
 // announce has the first event say which run it is, and says what an interruption
@@ -89,7 +70,7 @@ func (v *runView) announce(ctx context.Context, t *execute.Task) (end func()) {
 // sayTitle prints which run it is, once.
 func (v *runView) sayTitle() {
 	if v.title != "" {
-		v.line(v.env.Style().Dim(v.title))
+		v.Line(v.env.Style().Dim(v.title))
 		v.title = ""
 	}
 }
@@ -123,16 +104,16 @@ func (v *runView) end(ctx context.Context, r *run.Receipt) error {
 	if v.quiet {
 		return console.FirstOf(v.env.printRunEnvelope(r), end)
 	}
-	if !v.spoken && r.Text != "" {
-		v.text(strings.TrimRight(r.Text, "\n"))
+	if !v.Spoken() && r.Text != "" {
+		v.Text(strings.TrimRight(r.Text, "\n"))
 	}
 	for _, w := range r.Warnings {
 		v.env.Notice(w)
 	}
 	if errors.Is(end, context.Canceled) {
-		v.line("the run was interrupted, and its sandbox is removed" + keptWords(r))
+		v.Line("the run was interrupted, and its sandbox is removed" + keptWords(r))
 	}
-	v.line(v.env.Style().Dim(strings.Join(receiptWords(r), " · ")))
+	v.Line(v.env.Style().Dim(strings.Join(receiptWords(r), " · ")))
 	return end
 }
 
@@ -141,7 +122,7 @@ func keptWords(r *run.Receipt) string {
 	if r.Delivery == nil {
 		return "; `atoll runs events " + r.ID + "` shows what it did"
 	}
-	return "; " + r.Delivery.Branch + ": " + clip(r.Delivery.Note, 500)
+	return "; " + r.Delivery.Branch + ": " + runview.Clip(r.Delivery.Note, 500)
 }
 
 // receiptWords is a receipt in a line.
@@ -155,7 +136,7 @@ func receiptWords(r *run.Receipt) []string {
 		billText(&r.Bill), took.Round(time.Millisecond).String(),
 	}
 	for _, by := range slices.Sorted(maps.Keys(r.Notes)) {
-		words = append(words, by+": "+clip(r.Notes[by], 500))
+		words = append(words, by+": "+runview.Clip(r.Notes[by], 500))
 	}
 	return words
 }

@@ -66,6 +66,6 @@ func publicTexts(all []string) []string {
 func eventOf(e *run.Event) api.Event {
 	return api.Event{
 		Seq: e.Seq, At: e.At, Type: e.Type, Text: e.Text, Step: string(e.Step), Call: (*api.Call)(e.Call), IsError: e.IsError, TookMs: e.TookMs,
-		Usage: (*api.Usage)(e.Usage), Bill: (*api.Bill)(e.Bill), Error: (*api.Failure)(e.Error), Notes: e.Notes,
+		Usage: (*api.Usage)(e.Usage), MicroUSD: e.MicroUSD, Bill: (*api.Bill)(e.Bill), Error: (*api.Failure)(e.Error), Notes: e.Notes,
 	}
 }

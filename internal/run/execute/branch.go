@@ -47,38 +47,14 @@ func (p *Sandbox) prepareWork(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.runs.executor.dir(p.order.Run), workFile), text, 0o600)
 }
 
-// awaitBranch waits for the lock of the branch of a run. It is done
-// before the run counts among those that run at once.
-func (r *Runs) awaitBranch(ctx context.Context, request *run.Request, tell func(string)) (leave func(), err error) {
-	if request.Branch == "" {
-		return func() {}, nil
-	}
-	held, err := r.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(request.Branch), Run: request.ID, Tell: tell})
-	if err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held[request.ID] = held
-	return func() { r.takeBranch(request.ID).Release() }, nil // unless it was taken over
+// lockBranch waits for the lock of the branch of a run.
+func (r *Runs) lockBranch(ctx context.Context, request *run.Request, tell func(string)) (*filelock.Lock, error) {
+	return r.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(request.Branch), Run: request.ID, Tell: tell})
 }
 
-// takeBranch hands over the branch that a run has waited for; nil if there is
-// none.
-func (r *Runs) takeBranch(id string) *filelock.Lock {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	held := r.held[id]
-	delete(r.held, id)
-	return held
-}
-
-// holdBranch has the branch for this run alone: what was waited for, or, after a
-// crash, the branch anew.
+// holdBranch has the branch for this run alone: by the lock that it was given, or,
+// after a crash, by a new one.
 func (p *Sandbox) holdBranch(ctx context.Context) (err error) {
-	if p.branch == nil {
-		p.branch = p.runs.takeBranch(p.order.Run)
-	}
 	if p.branch == nil {
 		p.branch, err = p.runs.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: branch.Key(p.order.Branch), Run: p.order.Run})
 	}
@@ -126,11 +102,11 @@ func (relayFinisher) Name() string { return deliver.NoteName }
 
 // Finish has the sandbox deliver. For a run at a gateway, which has none, it takes
 // the commits out of the gateway's container.
-func (f relayFinisher) Finish(ctx context.Context, receipt *run.Receipt, sandbox run.Sandbox) (string, error) {
-	if sandbox == nil {
-		return f.finishAtGateway(ctx, receipt)
+func (f relayFinisher) Finish(ctx context.Context, e *run.Ended) (string, error) {
+	if e.Sandbox == nil {
+		return f.finishAtGateway(ctx, e)
 	}
-	return sandbox.Deliver(ctx, receipt)
+	return e.Sandbox.Deliver(ctx, e.Receipt)
 }
 
 // Deliver takes the commits of the run out, and sends them if the run did not fail.

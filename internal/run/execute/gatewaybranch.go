@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
@@ -29,28 +28,22 @@ var _ run.Branches = gatewayContainer{}
 
 // finishAtGateway takes what a run at a gateway committed, if it was to. The
 // volume stays as it is: the next work on the branch resets it.
-func (f relayFinisher) finishAtGateway(ctx context.Context, receipt *run.Receipt) (string, error) {
-	c, err := f.runs.executor.commits.GatewayWork(receipt)
+func (f relayFinisher) finishAtGateway(ctx context.Context, e *run.Ended) (string, error) {
+	commits, receipt := f.runs.executor.commits, e.Receipt
+	c, err := commits.GatewayWork(receipt)
 	if err != nil || c == nil {
 		return "", err
 	}
-	held, err := f.runs.reclaimBranch(ctx, c)
-	if err != nil {
-		return "", err
+	lock := e.BranchLock
+	if lock == nil { // after a crash
+		if lock, err = commits.HoldBranch(ctx, deliver.BranchClaim{Key: c.Work.Key, Run: c.Run}); err != nil {
+			return "", err
+		}
+		defer lock.Release()
 	}
-	defer held.Release()
-	record, note, err := f.runs.executor.commits.TakeHeld(ctx, c, deliver.AboutRun(receipt), receipt.Error != nil)
+	record, note, err := commits.TakeHeld(ctx, c, deliver.AboutRun(receipt), receipt.Error != nil)
 	if err == nil {
 		receipt.Delivery = deliver.DeliveryOf(&c.Work, record, note)
 	}
 	return note, err
-}
-
-// reclaimBranch is the branch that a run has waited for, or, after a crash, the
-// branch anew.
-func (r *Runs) reclaimBranch(ctx context.Context, c *deliver.ContainerWork) (*filelock.Lock, error) {
-	if held := r.takeBranch(c.Run); held != nil {
-		return held, nil
-	}
-	return r.executor.commits.HoldBranch(ctx, deliver.BranchClaim{Key: c.Work.Key, Run: c.Run})
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -59,9 +58,8 @@ type Runs struct {
 	demo     bool
 
 	mu     sync.Mutex
-	models *service.Proxy            // opened by the first run
-	shared bool                      // the proxy is closed by its owner
-	held   map[string]*filelock.Lock // branches, by the run that will work on them
+	models *service.Proxy // opened by the first run
+	shared bool           // the proxy is closed by its owner
 }
 
 // Open opens the runs of this installation.
@@ -76,11 +74,11 @@ func (e *Executor) Open(o Options) (*Runs, error) {
 		return nil, err
 	}
 	variants = append(variants, o.Variants...)
-	r := &Runs{executor: e, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil, held: map[string]*filelock.Lock{}}
+	r := &Runs{executor: e, drive: drive, demo: o.Demo, models: o.Models, shared: o.Models != nil}
 	r.Runner = run.New(run.Options{
 		Store: e.models.RunStore(), Locks: e.Locks, Variants: variants, Sandboxes: r, Biller: r,
 		Finishers: append([]run.Finisher{relayFinisher{r}}, o.Finishers...), AtOnce: cmp.Or(o.AtOnce, cfg.Concurrency), Checkpoint: o.Checkpoint,
-		Gate: r.awaitBranch,
+		LockBranch: r.lockBranch,
 	})
 	return r, nil
 }

@@ -50,8 +50,9 @@ type Sandbox struct {
 
 // Make provides the sandbox of a run.
 func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, error) {
-	p := &Sandbox{runs: r, order: *o}
+	p := &Sandbox{runs: r, order: *o, branch: o.BranchLock}
 	if err := p.begin(); err != nil {
+		p.releaseBranch()
 		return nil, err
 	}
 	_, err := p.Ready(ctx)

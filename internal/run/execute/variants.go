@@ -130,6 +130,9 @@ func customVariant(c *config.RunVariant) (run.Variant, error) {
 	if len(c.Argv) > 0 {
 		custom.Argv = c.Argv
 	}
+	if c.Stream != "" {
+		custom = custom.WithStream(c.Stream)
+	}
 	if c.Read != "" {
 		custom.Read, custom.Answer, custom.Failure = c.Read, c.Answer, c.Failure
 	}

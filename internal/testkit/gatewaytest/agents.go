@@ -1,8 +1,6 @@
 package gatewaytest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"os/exec"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/run"
 )
@@ -61,29 +60,18 @@ func (Host) Grant(context.Context, *grant.Terms) (func(context.Context) error, e
 }
 
 // Exec runs a program of the host.
-func (Host) Exec(ctx context.Context, c *run.Command) (*run.Result, error) {
+func (Host) Exec(ctx context.Context, c *machine.Command) (*machine.Result, error) {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(said); lines.Scan(); {
-		c.Line(lines.Bytes())
-	}
-	err = cmd.Wait()
+	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
+	err := cmd.Run()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return &run.Result{Stdout: out.Bytes(), Exit: exit.ExitCode()}, nil
+		return &machine.Result{ExitCode: exit.ExitCode()}, nil
 	}
-	return &run.Result{Stdout: out.Bytes()}, err
+	return &machine.Result{}, err
 }
 
 // Echo is a worker of sessions that answers with the message.

@@ -21,6 +21,7 @@ import (
 // presets are the programs that runs know by name, with what they call a shell.
 var presets = map[string]fakellm.Turn{
 	"claude-code": fakellm.Use("Bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
+	"opencode":    fakellm.Use("bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
 	"codex":       fakellm.Use("exec_command", `{"cmd":"echo made by hand >made.txt && cat made.txt"}`),
 }
 
