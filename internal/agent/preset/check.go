@@ -48,8 +48,8 @@ func (p *Preset) check() (problems []string) {
 }
 
 func (p *Preset) checkOutput() (problems []string) {
-	if o := p.Output; p.Args.Task != nil && !slices.Contains([]string{"text", "json", "codex"}, o.Read) {
-		problems = append(problems, fmt.Sprintf("output.read %q: none of text, json and codex", o.Read))
+	if o := p.Output; p.Args.Task != nil && !slices.Contains([]string{"text", "json", "codex", "opencode", "gemini"}, o.Read) {
+		problems = append(problems, fmt.Sprintf("output.read %q: none of text, json, codex, opencode and gemini", o.Read))
 	}
 	if p.Output.Read == "json" && p.Output.Answer == "" {
 		problems = append(problems, "output.answer is missing")
