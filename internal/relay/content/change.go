@@ -19,7 +19,7 @@ func (j *inspection) inspectChange(commit string, c *git.Change, tree contentpol
 	if c.Removed() {
 		return
 	}
-	for _, finding := range append(slices.Clip(known.there), changeFindings(c, tree)...) {
+	for _, finding := range slices.Concat(known.there, changeFindings(c, tree), j.modeFindings(c)) {
 		finding.Commit, finding.Path = commit, c.Path
 		j.report.add(finding)
 	}
@@ -64,20 +64,18 @@ func changeFindings(c *git.Change, tree contentpolicy.Spellings) (found []conten
 			found = append(found, contentpolicy.Finding{Rule: "path-collision", Verdict: contentpolicy.Blocked, Detail: fmt.Sprintf("it is the same file as %q where case does not count", twin)})
 		}
 	}
-	if detail := badMode(c); detail != "" {
-		found = append(found, contentpolicy.Finding{Rule: "mode", Verdict: contentpolicy.Blocked, Detail: detail})
-	}
 	return found
 }
 
-func badMode(c *git.Change) string {
+// modeFindings is what is wrong with the kind of a path in one commit.
+func (j *inspection) modeFindings(c *git.Change) []contentpolicy.Finding {
 	switch c.NewMode {
 	case git.ModeFile, git.ModeProgram, git.ModeLink:
-		return ""
+		return nil
 	case git.ModeModule:
-		return "it is a reference to another repository"
+		return []contentpolicy.Finding{{Rule: "mode", Verdict: j.policy.Modules, Detail: "it is a reference to another repository"}}
 	}
-	return "its mode " + c.NewMode + " is not allowed"
+	return []contentpolicy.Finding{{Rule: "mode", Verdict: contentpolicy.Blocked, Detail: "its mode " + c.NewMode + " is not allowed"}}
 }
 
 // applyChanges adds and removes the changed paths of a tree.

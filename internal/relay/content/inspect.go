@@ -14,11 +14,25 @@ import (
 // Judge applies the policy to the commits that head has and base has not. An error
 // means that there is no verdict, and nothing may be pushed.
 func Judge(ctx context.Context, repo *git.Repo, base, head string, policy Policy) (*Report, error) {
-	j := &inspection{
-		repo: repo, policy: policy.withDefaults(),
-		report: &Report{Base: base, Head: head, Commits: []string{}, Findings: []contentpolicy.Finding{}},
-		blobs:  map[string]location{}, links: map[string][]location{}, paths: map[string]*pathFindings{},
-	}
+	return judge(ctx, repo, &inspection{base: base, head: head, known: []string{base}, descends: true, policy: policy})
+}
+
+// Beside is the commits that Head has and none of the Known ones has. They need
+// not descend from Base, against which their sum is counted.
+type Beside struct {
+	Base, Head string
+	Known      []string
+}
+
+// JudgeBeside is Judge for commits that need not descend from one.
+func JudgeBeside(ctx context.Context, repo *git.Repo, of Beside, policy Policy) (*Report, error) {
+	return judge(ctx, repo, &inspection{base: of.Base, head: of.Head, known: of.Known, policy: policy})
+}
+
+func judge(ctx context.Context, repo *git.Repo, j *inspection) (*Report, error) {
+	j.repo, j.policy = repo, j.policy.withDefaults()
+	j.report = &Report{Base: j.base, Head: j.head, Commits: []string{}, Findings: []contentpolicy.Finding{}}
+	j.blobs, j.links, j.paths = map[string]location{}, map[string][]location{}, map[string]*pathFindings{}
 	j.protected = contentpolicy.NewProtected(j.policy.Protected)
 	within, cancel := context.WithTimeout(ctx, j.policy.Time)
 	defer cancel()
@@ -60,6 +74,10 @@ func (j *inspection) unreadableReason(caller, within context.Context, err error)
 type inspection struct {
 	repo      *git.Repo
 	policy    Policy
+	base      string
+	head      string
+	known     []string // commits that one of these has are left out
+	descends  bool     // the head must descend from the base
 	report    *Report
 	protected *contentpolicy.Protected
 	paths     map[string]*pathFindings
@@ -76,15 +94,13 @@ type location struct{ commit, path string }
 
 // history checks the commit graph.
 func (j *inspection) history(ctx context.Context) error {
-	descends, err := j.repo.Descends(ctx, j.report.Base, j.report.Head)
-	if err != nil {
+	if does, err := j.descendsFromBase(ctx); err != nil {
 		return err
-	}
-	if !descends {
+	} else if !does {
 		j.blockAndStop(contentpolicy.Finding{Rule: "history", Verdict: contentpolicy.Blocked, Commit: j.report.Head, Detail: "it does not descend from the base " + j.report.Base})
 		return nil
 	}
-	ids, err := j.repo.Range(ctx, j.report.Base, j.report.Head, j.policy.Commits)
+	ids, err := j.repo.Range(ctx, j.known, j.report.Head, j.policy.Commits)
 	if err != nil {
 		return err
 	}
@@ -95,6 +111,13 @@ func (j *inspection) history(ctx context.Context) error {
 	j.report.Commits = append(j.report.Commits, ids...)
 	j.list, err = j.repo.Commits(ctx, ids)
 	return err
+}
+
+func (j *inspection) descendsFromBase(ctx context.Context) (bool, error) {
+	if !j.descends {
+		return true, nil
+	}
+	return j.repo.Descends(ctx, j.report.Base, j.report.Head)
 }
 
 // withinLimits reports whether the changes of a commit and their paths are within

@@ -23,6 +23,8 @@ type Policy struct {
 	// Protected are patterns of paths, with what a change to them means. Nil takes
 	// the defaults; an empty list protects nothing.
 	Protected []contentpolicy.Protection
+	// Modules is what a reference to another repository means; "" is Blocked.
+	Modules contentpolicy.Verdict
 	// Known are secrets of the host, which must not be in anything.
 	Known [][]byte
 }
@@ -35,6 +37,7 @@ func (p Policy) withDefaults() Policy {
 	p.MessageBytes = cmp.Or(max(p.MessageBytes, 0), 64<<10)
 	p.PathBytes = cmp.Or(max(p.PathBytes, 0), 1024)
 	p.Time = cmp.Or(max(p.Time, 0), time.Minute)
+	p.Modules = cmp.Or(p.Modules, contentpolicy.Blocked)
 	if p.Protected == nil {
 		p.Protected = contentpolicy.Protections()
 	}

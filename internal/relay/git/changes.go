@@ -156,3 +156,13 @@ func appendChange(changes []Change, head string, from *bufio.Reader) ([]Change, 
 	}
 	return append(changes, Change{Path: path[:len(path)-1], OldMode: fields[0], NewMode: fields[1], OldID: fields[2], NewID: fields[3]}), nil
 }
+
+// Conflicts returns the paths at which a merge of two commits has conflicts.
+func (r *Repo) Conflicts(ctx context.Context, ours, theirs string) ([]string, error) {
+	out, err := r.Output(ctx, nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs)
+	if failed, ok := errors.AsType[*confined.Error](err); !ok || failed.Exit() != 1 {
+		return nil, err
+	}
+	_, paths, _ := strings.Cut(string(out), "\x00")
+	return strings.FieldsFunc(paths, func(r rune) bool { return r == 0 }), nil
+}

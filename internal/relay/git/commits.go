@@ -30,14 +30,36 @@ type Person struct {
 	Zone  string
 }
 
-// Range lists the commits that head has and base has not, parents first; if
-// there are more than limit, one more than limit.
-func (r *Repo) Range(ctx context.Context, base, head string, limit int) ([]string, error) {
-	out, err := r.Output(ctx, nil, "rev-list", "--topo-order", "--reverse", "--max-count="+strconv.Itoa(limit+1), head, "^"+base, "--")
+// Range lists the commits that head has and the known ones have not, parents
+// first; if there are more than limit, one more than limit.
+func (r *Repo) Range(ctx context.Context, known []string, head string, limit int) ([]string, error) {
+	out, err := r.Output(ctx, rangeInput(head, known), "rev-list", "--topo-order", "--reverse", "--max-count="+strconv.Itoa(limit+1), "--stdin")
 	if err != nil {
 		return nil, err
 	}
 	return strings.Fields(string(out)), nil
+}
+
+// rangeInput names, on standard input, what head has and the known ones have not.
+func rangeInput(head string, known []string) *strings.Reader {
+	return strings.NewReader(lines(append([]string{head}, without(known)...)))
+}
+
+// CheckComplete fails if an object is missing that head has and the known commits
+// have not.
+func (r *Repo) CheckComplete(ctx context.Context, known []string, head string) error {
+	_, err := r.Output(ctx, rangeInput(head, known), "rev-list", "--objects", "--quiet", "--stdin")
+	return err
+}
+
+// MergeBase returns the best commit that both have among their ancestors; "" if
+// there is none.
+func (r *Repo) MergeBase(ctx context.Context, a, b string) (string, error) {
+	base, err := r.Line(ctx, "merge-base", a, b)
+	if failed, ok := errors.AsType[*confined.Error](err); ok && failed.Exit() == 1 {
+		return "", nil
+	}
+	return base, err
 }
 
 // Descends reports whether head is base or has it among its ancestors.

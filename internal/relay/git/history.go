@@ -40,7 +40,7 @@ func (r *Repo) ShallowCommits(ctx context.Context, tip string, depth int) ([]str
 // PackTo writes a pack of what a commit has and the known ones have not to files
 // whose names begin with base, and returns how they go on; "" if there is nothing.
 func (r *Repo) PackTo(ctx context.Context, base, head string, known ...string) (string, error) {
-	out, err := r.Output(ctx, strings.NewReader(lines(append([]string{head}, without(known)...))), "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
+	out, err := r.Output(ctx, rangeInput(head, known), "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
 	name := strings.TrimSpace(string(out))
 	if err == nil && !IsID(name) {
 		err = fmt.Errorf("git pack-objects: cannot read %q", name)

@@ -33,6 +33,28 @@ var (
 // (or borrows it), and returns its head. The head descends from base, and all
 // that it needs is there. On an error the repository is to be thrown away.
 func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, limit int64) (head string, err error) {
+	head, err = read(ctx, repo, bundle, limit)
+	if err == nil {
+		err = checkGraph(ctx, repo, base, head)
+	}
+	return head, err
+}
+
+// ImportBeside is Import for commits that need not descend from one: all that the
+// head needs is there, or is a part of the known commits, which the repository
+// has.
+func ImportBeside(ctx context.Context, repo *git.Repo, known []string, bundle io.Reader, limit int64) (head string, err error) {
+	head, err = read(ctx, repo, bundle, limit)
+	if err == nil {
+		err = concurrently(
+			func() error { return isCommit(ctx, repo, head) },
+			func() error { return connected(ctx, repo, known, head) })
+	}
+	return head, err
+}
+
+// read unpacks a bundle and returns its head.
+func read(ctx context.Context, repo *git.Repo, bundle io.Reader, limit int64) (head string, err error) {
 	counted := &limitedReader{from: bundle, left: limit}
 	from := bufio.NewReaderSize(counted, maxHeader)
 	h, err := readHeader(from)
@@ -45,13 +67,7 @@ func Import(ctx context.Context, repo *git.Repo, base string, bundle io.Reader, 
 	if counted.exceeded {
 		return "", fmt.Errorf("%w (%d bytes)", ErrTooLarge, limit)
 	}
-	if err == nil {
-		err = checkGraph(ctx, repo, base, h.Head)
-	}
-	if err != nil {
-		return "", err
-	}
-	return h.Head, nil
+	return h.Head, err
 }
 
 func refuse(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
@@ -95,7 +111,7 @@ func checkGraph(ctx context.Context, repo *git.Repo, base, head string) error {
 	return concurrently(
 		func() error { return isCommit(ctx, repo, head) },
 		func() error { return descends(ctx, repo, base, head) },
-		func() error { return connected(ctx, repo, base, head) })
+		func() error { return connected(ctx, repo, []string{base}, head) })
 }
 
 func isCommit(ctx context.Context, repo *git.Repo, head string) error {
@@ -120,8 +136,8 @@ func descends(ctx context.Context, repo *git.Repo, base, head string) error {
 	return nil
 }
 
-func connected(ctx context.Context, repo *git.Repo, base, head string) error {
-	if _, err := repo.Output(ctx, nil, "rev-list", "--objects", "--quiet", head, "^"+base, "--"); err != nil {
+func connected(ctx context.Context, repo *git.Repo, known []string, head string) error {
+	if err := repo.CheckComplete(ctx, known, head); err != nil {
 		return refuseIfAgents(ctx, fmt.Errorf("something that %s needs is missing: %w", short(head), err))
 	}
 	return nil

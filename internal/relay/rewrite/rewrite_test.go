@@ -86,7 +86,7 @@ func TestCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := repo.Range(ctx, base, "refs/heads/m", 10)
+	ids, err := repo.Range(ctx, []string{base}, "refs/heads/m", 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func layers() [][]string {
 		{"internal/sandbox/plan", "internal/runtime"},
 		{"internal/sandbox/provide"},
 		{"internal/tool", "internal/model", "internal/egress", "internal/relay", "internal/gate", "internal/dockercli"},
-		{"internal/browser", "internal/agent"},
+		{"internal/browser", "internal/agent", "internal/gate/take"},
 		{"internal/run", "internal/gateway/session"},
 		{"internal/model/service"},
 		{"internal/relay/deliver"},
