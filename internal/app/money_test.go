@@ -50,11 +50,15 @@ func openMoney(t *testing.T, more string) (*app.App, *scripted.Server) {
 // bill is LiteLLM's.
 func TestMoneyFromPriceToBill(t *testing.T) {
 	a, upstream := openMoney(t, `prices: {dear: {input: 100, output: 100}}`)
-	if err := a.Models.LearnPrices(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	ledger, err := a.Models.Ledger(t.Context())
 	if err != nil {
+		t.Fatal(err)
+	}
+	llm, err := a.Config.LLM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Models.ReplacePrices(t.Context(), &llm); err != nil {
 		t.Fatal(err)
 	}
 	for model, want := range map[string]int64{"m": 10 + 20, "dear": 1200} { // told by LiteLLM; configured

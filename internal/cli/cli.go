@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/cli/agentcmd"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
@@ -20,13 +21,15 @@ import (
 
 // The groups in which help shows the verbs.
 const (
-	groupWork  = "work"
-	groupMoney = "money"
-	groupSetup = "setup"
-	groupOther = "other"
+	groupAgents = "agents"
+	groupWork   = "work"
+	groupMoney  = "money"
+	groupSetup  = "setup"
+	groupOther  = "other"
 )
 
 var groups = []*cobra.Group{
+	{ID: groupAgents, Title: "In this directory:"},
 	{ID: groupWork, Title: "Sandboxes:"},
 	{ID: groupMoney, Title: "Models and money:"},
 	{ID: groupSetup, Title: "Setting up:"},
@@ -41,6 +44,7 @@ type verb struct {
 
 // verbs are all verbs by their groups.
 var verbs = map[string][]verb{
+	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
 		{"exec", sandboxcmd.NewTopExecCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
 		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"docker", modelcmd.NewDockerCommand}},
@@ -48,6 +52,14 @@ var verbs = map[string][]verb{
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}, {"openclaw", modelcmd.NewOpenClawCommand}},
 	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},
 	groupOther: {{"version", console.NewVersionCommand}},
+}
+
+// agentVerbs are the verbs of the built-in presets, which are read when one is made.
+func agentVerbs() (list []verb) {
+	for _, id := range []string{"claude", "codex", "gemini", "opencode", "shell"} {
+		list = append(list, verb{id, agentcmd.NewCommand(id)})
+	}
+	return list
 }
 
 // Main runs one command line and returns the exit code.
@@ -121,6 +133,9 @@ func addVerbs(root *cobra.Command, e *console.Env, only string) {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
+	if only == "" {
+		agentcmd.AddOwn(e, root, groupAgents)
+	}
 	sandboxcmd.ListIsLs(root)
 	rejectStrayArguments(root)
 }

@@ -24,8 +24,10 @@ type LLM struct {
 	// AllowMembers and AllowTools are what requests may have besides what is known.
 	AllowMembers []string `json:"allowMembers,omitzero"`
 	AllowTools   []string `json:"allowTools,omitzero"`
-	// Default says that the file names no provider, here or in models.
-	Default bool `json:"-"`
+	// Default says that the file names no provider, here or in models, and the
+	// environment has no key; FromFile that the file names some.
+	Default  bool `json:"-"`
+	FromFile bool `json:"-"`
 	// Model is asked where an agent has none, "provider/name"; "" if nothing says
 	// which.
 	Model string `json:"-"`
@@ -44,6 +46,8 @@ type LLMProvider struct {
 	Admin     LLMKey   `json:"adminKey"`
 	CAFile    string   `json:"caFile,omitempty"`
 	KeyPerRun bool     `json:"keyPerRun"`
+	Bearer    bool     `json:"bearer,omitzero"` // the key is a bearer token, whatever the kind
+	Beta      string   `json:"beta,omitzero"`   // added to the header anthropic-beta
 }
 
 // LLMKey says where a key comes from: exactly one of the ways.
@@ -111,7 +115,7 @@ func builtinLLM() LLM {
 func (c *Config) LLM() (LLM, error) {
 	out, written := builtinLLM(), orEmpty(c.file.LLM)
 	if len(written.Providers) > 0 {
-		out.Providers = nil
+		out.Providers, out.FromFile = nil, true
 	}
 	for _, name := range slices.Sorted(maps.Keys(written.Providers)) {
 		p := written.Providers[name]

@@ -2,46 +2,28 @@ package config
 
 import (
 	"cmp"
-	"net/url"
-	"strings"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/config/keyprovider"
+	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// environmentProvider is a provider that a key in the environment is enough for.
-type environmentProvider struct {
-	name, kind, url string
-	key, base       string   // variables
-	model           string   // that is asked if none is named
-	models          []string // that it has, where another provider has the rest
-}
-
-// environmentProviders are in the order in which the first one's model is taken.
-func environmentProviders() []environmentProvider {
-	return []environmentProvider{
-		{"anthropic", "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "claude-sonnet-4-5", []string{"claude-*"}},
-		{"openai", "openai", "https://api.openai.com", "OPENAI_API_KEY", "OPENAI_BASE_URL", "gpt-5", nil},
-		{
-			"openrouter", "openai", "https://openrouter.ai/api", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "anthropic/claude-sonnet-4.5",
-			[]string{"anthropic/*", "openai/*", "google/*", "meta-llama/*", "mistralai/*", "deepseek/*", "qwen/*", "x-ai/*", "moonshotai/*", "z-ai/*", "openrouter/*"},
-		},
-	}
-}
-
-// fromEnvironment takes the providers whose keys are in the environment, if the
-// file names none and there is no key of LiteLLM's.
+// fromEnvironment takes the providers whose keys are in the environment or were
+// stored, if the file names none and there is no key of LiteLLM's.
 func (l *LLM) fromEnvironment(env Environment) {
 	if !l.Default || env.get(DefaultLLMKey) != "" {
 		return
 	}
 	var found []LLMProvider
-	for _, known := range environmentProviders() {
-		if env.get(known.key) == "" {
+	for _, known := range keyprovider.All() {
+		key, ok := env.key(known.Key)
+		if !ok {
 			continue
 		}
-		key := LLMKey{Env: known.key}
-		found = append(found, LLMProvider{
-			Name: known.name, Kind: known.kind, URL: baseURL(env.get(known.base), known.url), Keys: []LLMKey{key}, Admin: key, Models: known.models,
-		})
-		l.Model = cmp.Or(l.Model, known.name+"/"+known.model)
+		found = append(found, providerOf(&known, env, key))
+		l.Model = cmp.Or(l.Model, known.Name+"/"+known.Model)
 	}
 	if len(found) == 0 {
 		return
@@ -52,19 +34,34 @@ func (l *LLM) fromEnvironment(env Environment) {
 	}
 }
 
-// baseURL is the address that the environment names, if a key can be sent there:
-// over an encrypted connection, or one of this machine. Client libraries write it
-// with /v1 at its end.
-func baseURL(named, otherwise string) string {
-	address := strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1")
-	u, err := url.Parse(address)
-	switch {
-	case named == "" || err != nil:
-		return otherwise
-	case u.Scheme == "https" || u.Scheme == "unix":
-		return address
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
-		return address
+func providerOf(p *keyprovider.Provider, env Environment, key LLMKey) LLMProvider {
+	return LLMProvider{Name: p.Name, Kind: p.Kind, URL: p.Address(env.get(p.Base)), Keys: []LLMKey{key}, Admin: key, Models: p.Models}
+}
+
+// key says where the value of a variable is: in the environment, or stored by that
+// name; false if it is in neither.
+func (e Environment) key(name string) (LLMKey, bool) {
+	if e.get(name) != "" {
+		return LLMKey{Env: name}, true
 	}
-	return otherwise
+	paths, err := e.Paths()
+	file, ok := secret.Stored(filepath.Join(paths.AtollState, secret.Dir), name)
+	return LLMKey{File: file}, ok && err == nil
+}
+
+// Key says where the value of a variable is, in the environment or stored.
+func (c *Config) Key(name string) (LLMKey, bool) { return c.env.key(name) }
+
+// UseKey makes a provider that a key is enough for the only one, with this key. The
+// key may be a bearer token that needs beta in the header anthropic-beta.
+func (l *LLM) UseKey(c *Config, provider string, key LLMKey, bearer bool, beta string) error {
+	known := keyprovider.All()
+	at := slices.IndexFunc(known, func(p keyprovider.Provider) bool { return p.Name == provider })
+	if at < 0 {
+		return fmt.Errorf("a key is not enough for provider %q", provider)
+	}
+	p := providerOf(&known[at], c.env, key)
+	p.Bearer, p.Beta, p.Models = bearer, beta, nil
+	l.Providers, l.Default, l.Model = []LLMProvider{p}, false, p.Name+"/"+known[at].Model
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 // users have theirs, for those of llm, if that names none.
 func (c *Config) adoptModels(out *LLM) {
 	providers := c.Models().Providers
-	out.Default = len(providers) == 0
+	out.Default, out.FromFile = len(providers) == 0, len(providers) > 0
 	var adopted []LLMProvider
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p := providers[name]

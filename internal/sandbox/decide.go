@@ -51,7 +51,7 @@ func decide(o observation, spec *Spec, now time.Time) action {
 		return actRecreate
 	case o.configHash == spec.ConfigHash:
 		return actionFor(o.state)
-	case !isHot(o, now):
+	case !isHot(o, now), spec.ReplaceIdle && !o.inUse:
 		return actRecreate
 	case o.mountsHash != spec.MountsHash || spec.Exact:
 		return actRefuse

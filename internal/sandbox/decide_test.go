@@ -68,6 +68,22 @@ func TestDecideExactly(t *testing.T) {
 	}
 }
 
+// A sandbox whose files are all mounted is made anew as soon as it is not in use.
+func TestDecideToReplaceIdle(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000_000)
+	spec := &Spec{ConfigHash: "new", MountsHash: "m", ReplaceIdle: true}
+	seen := observation{exists: true, state: StateRunning, configHash: "old", mountsHash: "x", lastUsed: now}
+	if got := decide(seen, spec, now); got != actRecreate {
+		t.Errorf("idle: %s", got)
+	}
+	if seen.inUse = true; decide(seen, spec, now) != actRefuse {
+		t.Errorf("in use: %s", decide(seen, spec, now))
+	}
+	if seen.configHash = "new"; decide(seen, spec, now) != actReuse {
+		t.Errorf("unchanged: %s", decide(seen, spec, now))
+	}
+}
+
 // What to do about several gaps is said once, with their names.
 func TestRemedies(t *testing.T) {
 	both := []Gap{{Field: "docker.memory", Reason: "no group", Remedy: "run as root"}, {Field: "docker.dns", Reason: "no network", Remedy: "remove it"},

@@ -22,6 +22,9 @@ type Spec struct {
 	// Exact refuses a hot sandbox with another configuration too: the caller asked
 	// for this one by the flags of a command, not by a file that changed.
 	Exact bool
+	// ReplaceIdle recreates a sandbox with another configuration as soon as it is
+	// not in use, also if it was a moment ago: all that is worth keeping is mounted.
+	ReplaceIdle bool
 	// Settings are what ConfigHash is made of, by key, as text. They are kept with
 	// the row of the sandbox, to report what changed; nil if that is not needed.
 	Settings map[string]string `json:"-"`

@@ -26,8 +26,9 @@ const Dir = "presets"
 
 const (
 	suffix = ".json5"
-	// MaxFile bounds the file of a preset, and MaxPresets how many an installation has.
-	MaxFile    = 256 << 10
+	// MaxFile bounds the file of a preset.
+	MaxFile = 256 << 10
+	// MaxPresets bounds how many presets an installation has.
 	MaxPresets = 100
 )
 

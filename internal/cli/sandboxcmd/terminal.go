@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/terminal"
 )
@@ -44,6 +45,17 @@ func (e *env) connectTerminal(o commandOptions, command *machine.Command) (resto
 		stop()
 		_ = term.Restore(int(keys.Fd()), before)
 	}, nil
+}
+
+// AttachTerminal gives a command the terminal of the command line, as --tty does. The
+// returned function gives ours back.
+func AttachTerminal(c *console.Env, command *machine.Command) (restore func(), err error) {
+	return (&env{c}).connectTerminal(commandOptions{tty: true}, command)
+}
+
+// CommandEnd turns a command's end into the end of the program.
+func CommandEnd(command *machine.Command, result *machine.Result, err error) error {
+	return commandEnd(command, result, err)
 }
 
 func isTerm(variable string) bool { return strings.HasPrefix(variable, "TERM=") }

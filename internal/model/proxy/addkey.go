@@ -177,6 +177,7 @@ func (x *exchange) newHeader() http.Header {
 		h[endUserField] = []string{x.endUser()}
 	}
 	addPassed(h, &x.c.q)
+	addBeta(h, x.provider.Beta)
 	if x.route.kind == routeAsk {
 		h["Content-Type"] = ownType
 	}

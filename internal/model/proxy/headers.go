@@ -157,6 +157,20 @@ func addPassed(to http.Header, q *h1.Request) {
 	}
 }
 
+// addBeta adds what a provider's key needs to the features that the caller asks for.
+func addBeta(to http.Header, beta string) {
+	const name = "Anthropic-Beta"
+	if beta == "" {
+		return
+	}
+	asked := to.Get(name)
+	if asked == "" {
+		to[name] = []string{beta}
+	} else if !slices.Contains(strings.Split(strings.ReplaceAll(asked, " ", ""), ","), beta) {
+		to[name] = []string{asked + "," + beta}
+	}
+}
+
 func isPlain(value string) bool {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {

@@ -240,3 +240,15 @@ func TestModelsAreAskedWhereTheyAre(t *testing.T) {
 		t.Errorf("a stranger was told %s", all)
 	}
 }
+
+// A bearer token of a subscription needs a feature besides those that the caller asks for.
+func TestBetaOfAProvider(t *testing.T) {
+	for asked, want := range map[string]string{"": "oauth-1", "a-1, b-2": "a-1, b-2,oauth-1", "a-1,oauth-1": "a-1,oauth-1"} {
+		m := newModel(t, chat(1))
+		p := newProxy(t, m.URL, func(o *proxy.Options) { o.Providers[0].Upstream.Beta = "oauth-1" }).listen(terms())
+		p.post(chatPath, hello, "anthropic-beta: "+asked).want(t, 200)
+		q := m.only(t)
+		once(t, &q, "Anthropic-Beta", want)
+		once(t, &q, "Authorization", "Bearer "+theKey)
+	}
+}

@@ -21,6 +21,7 @@ import (
 type Upstream struct {
 	URL    string         // http://, https:// or unix:PATH; its path is put before ours
 	Header string         // that the key goes into: authorization (default) or x-api-key
+	Beta   string         // added to the header anthropic-beta; "" adds nothing
 	Host   *outbound.Host // proxies and certificates; nil: those of the environment
 	TLS    *tls.Config    // nil: that of Host
 	// OmitIdentity leaves out the fields about the caller, for providers that are

@@ -47,6 +47,11 @@ func (a *Service) OpenProxy(ctx context.Context) (*Proxy, error) {
 	return a.openProxy(ctx, cfg)
 }
 
+// OpenProxyWith opens the proxy with a configuration that a caller adjusted.
+func (a *Service) OpenProxyWith(ctx context.Context, cfg config.LLM) (*Proxy, error) {
+	return a.openProxy(ctx, cfg)
+}
+
 func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error) {
 	m := &Proxy{service: a, Config: cfg}
 	ledger, err := a.Ledger(ctx)
@@ -87,7 +92,7 @@ func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error)
 func (m *Proxy) learnPrices(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pricePatience)
 	defer cancel()
-	if err := m.service.LearnPrices(ctx); err != nil {
+	if err := m.service.ReplacePrices(ctx, &m.Config); err != nil {
 		m.service.Logger.WarnContext(ctx, "prices could not be asked for", "error", err)
 	}
 }
@@ -111,9 +116,10 @@ func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error)
 			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
 			OmitIdentity: p.Kind != config.DefaultLLMProvider,
 		}
-		if p.Kind == "anthropic" {
+		if p.Kind == "anthropic" && !p.Bearer {
 			up.Header = "x-api-key"
 		}
+		up.Beta = p.Beta
 		if p.CAFile != "" {
 			if up.TLS, err = outbound.TrustOnly(p.CAFile); err != nil {
 				return nil, fmt.Errorf("provider %s: %w", p.Name, err)

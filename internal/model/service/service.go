@@ -81,19 +81,6 @@ func (a *Service) RepairUsage(ctx context.Context) (*usage.Repaired, error) {
 // CheckUsage returns an error if the journal of usage and the database disagree.
 func (a *Service) CheckUsage(ctx context.Context) error { return usage.Check(ctx, a.usageOptions()) }
 
-// LearnPrices takes over what every LiteLLM says its models cost; configured
-// prices go before. It tells which could not be asked.
-func (a *Service) LearnPrices(ctx context.Context) error {
-	if _, err := a.Ledger(ctx); err != nil {
-		return err
-	}
-	llm, err := a.Config.LLM()
-	if err != nil {
-		return err
-	}
-	return a.ReplacePrices(ctx, &llm)
-}
-
 // ReplacePrices asks every LiteLLM of a configuration for its prices and takes them
 // over; configured prices go before. The error names those that did not answer.
 func (a *Service) ReplacePrices(ctx context.Context, llm *config.LLM) error {

@@ -85,7 +85,7 @@ func (a *Installation) ProvideDirectory(ctx context.Context, d *directory.Direct
 		if err := addPrograms(p, o.Programs); err != nil {
 			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "programs", Err: err}
 		}
-		p.Spec.Exact = o.Exact
+		p.Spec.Exact, p.Spec.ReplaceIdle = o.Exact, true
 		return nil
 	}})
 }
@@ -116,10 +116,15 @@ func addPrograms(p *plan.Plan, programs []string) error {
 		return nil
 	}
 	for _, spec := range specs(p) {
-		sum := sha256.Sum256([]byte(spec.MountsHash + "\n" + strings.Join(programs, "\n")))
-		spec.MountsHash = hex.EncodeToString(sum[:])[:len(spec.MountsHash)]
+		spec.MountsHash, spec.ConfigHash = hashWith(spec.MountsHash, programs), hashWith(spec.ConfigHash, programs)
 	}
 	return nil
+}
+
+// hashWith returns a hash that depends on more texts, of the same length.
+func hashWith(hash string, more []string) string {
+	sum := sha256.Sum256([]byte(hash + "\n" + strings.Join(more, "\n")))
+	return hex.EncodeToString(sum[:])[:len(hash)]
 }
 
 // addMount adds a mount to the sandboxes of a plan and notes which file its source is.

@@ -1,0 +1,50 @@
+package agentcmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// report is what --json prints of a task.
+type report struct {
+	Agent     string    `json:"agent"`
+	Directory string    `json:"directory"`
+	Sandbox   string    `json:"sandbox"`
+	Run       string    `json:"run"`
+	Model     string    `json:"model,omitempty"`
+	Text      string    `json:"text"`
+	Error     string    `json:"error,omitempty"`
+	ExitCode  int       `json:"exitCode"`
+	Bill      *run.Bill `json:"bill,omitempty"`
+}
+
+// end says what became of a use, or prints it as JSON.
+func (s *start) end(failure error) error {
+	if !s.asJSON {
+		s.sayBill()
+		return failure
+	}
+	s.report.Agent, s.report.Directory, s.report.Sandbox, s.report.Run, s.report.Model = s.preset.ID, s.dir.Path, s.box.Name, s.run, s.model
+	if exit, ok := errors.AsType[*console.ExitError](failure); ok && exit.Err != nil {
+		s.report.Error = exit.Err.Error()
+		failure = console.WithCode(exit.Code, nil)
+	}
+	return console.FirstOf(s.PrintJSON(&s.report), failure)
+}
+
+// sayBill says what the models cost.
+func (s *start) sayBill() {
+	b := s.report.Bill
+	if b == nil || b.Calls == 0 {
+		return
+	}
+	cost := usage.Dollars(b.MicroUSD)
+	if b.Unpriced > 0 {
+		cost = fmt.Sprintf("%s, and %d calls without a known price", cost, b.Unpriced)
+	}
+	fmt.Fprintf(s.Err, "models: %d calls, %d tokens in, %d out, %s (atoll runs show %s)\n", b.Calls, b.Input, b.Output, cost, s.run)
+}
