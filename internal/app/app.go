@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/gate/overlays"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -21,6 +22,7 @@ type App struct {
 	Commits *deliver.Deliverer
 	Agents  *host.Host
 	Runs    *execute.Executor
+	Sync    *overlays.Service
 }
 
 // Open opens the state directory of the configuration in force.
@@ -40,7 +42,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	}
 	models := service.New(installation)
 	commits := deliver.New(models)
-	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits)}, nil
+	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: overlays.New(models)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the
@@ -69,5 +71,5 @@ func (a *App) Doctor() *doctor.Doctor {
 
 // Parts are what a gateway works with.
 func (a *App) Parts() *serve.Parts {
-	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Doctor: a.Doctor()}
+	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Doctor: a.Doctor()}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/cli/setupcmd"
+	"github.com/atoll-run/atoll/internal/cli/synccmd"
 )
 
 // The groups in which help shows the verbs.
@@ -47,7 +48,7 @@ var verbs = map[string][]verb{
 	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
 		{"exec", sandboxcmd.NewTopExecCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
-		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"docker", modelcmd.NewDockerCommand}},
+		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}, {"openclaw", modelcmd.NewOpenClawCommand}},
 	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},

@@ -2,13 +2,9 @@ package backend
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/approval"
-	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // Questions lists the gateway's questions, without their evidence.
@@ -47,24 +43,6 @@ func questionOf(a *api.Approval) *approval.Question {
 		ID: a.ID, Kind: a.Kind, Subject: a.Subject, Owner: approval.Owner(a.Owner), Summary: a.Summary, Rule: a.Rule, Evidence: a.Evidence, Hash: a.Hash,
 		Created: a.Created, Expires: a.Expires, Default: approval.Answer(a.Default), State: approval.State(a.State), Answer: approval.Answer(a.Answer), AnsweredBy: a.AnsweredBy, AnsweredAt: a.AnsweredAt,
 	}
-}
-
-// approvalErrors are the errors of the queue by the codes of a gateway's problems.
-func approvalErrors() map[string]error {
-	return map[string]error{
-		"approval_not_found": approval.ErrNotFound, "approval_answered": approval.ErrAnswered, "approval_expired": approval.ErrExpired,
-		"approval_replaced": approval.ErrReplaced, "approval_changed": approval.ErrChanged,
-	}
-}
-
-// approvalError returns a gateway's problem about a question as the error of the
-// queue, with the text of the problem.
-func approvalError(p *api.Problem) error {
-	err := approvalErrors()[p.Code]
-	if rest, ok := strings.CutPrefix(p.Detail, err.Error()); ok {
-		return errhint.With(fmt.Errorf("%w%s", err, rest), p.Hint)
-	}
-	return errhint.With(errors.Join(err, errors.New(p.Detail)), p.Hint)
 }
 
 func (d local) Questions(ctx context.Context, f approval.Filter) ([]approval.Question, error) {

@@ -141,10 +141,11 @@ func ProblemError(err error) error {
 		return fmt.Errorf("%s: %w", p.Detail, run.ErrNotFound)
 	case "run_id_used":
 		return run.ErrIDReused
-	case "approval_not_found", "approval_answered", "approval_expired", "approval_replaced", "approval_changed":
-		return approvalError(p)
 	case "unknown_variant", "memory_too_large", "prompt_empty", "prompt_too_large", "prompt_not_text":
 		return errhint.With(&run.Failure{Code: p.Code, Message: p.Detail}, p.Hint)
+	}
+	if known := knownError(p); known != nil {
+		return known
 	}
 	return errhint.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))
 }

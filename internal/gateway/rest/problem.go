@@ -12,12 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gate"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -43,6 +45,17 @@ func errorKinds() []errorKind {
 		{approval.ErrExpired, http.StatusConflict, "approval_expired"},
 		{approval.ErrReplaced, http.StatusConflict, "approval_replaced"},
 		{approval.ErrChanged, http.StatusConflict, "approval_changed"},
+		{overlay.ErrNone, http.StatusNotFound, "sync_none"},
+		{gate.ErrUnknownPath, http.StatusNotFound, "sync_unknown_path"},
+		{gate.ErrNoBatch, http.StatusNotFound, "sync_unknown_batch"},
+		{gate.ErrNoSet, http.StatusConflict, "sync_changed"},
+		{gate.ErrOtherHash, http.StatusConflict, "sync_changed"},
+		{gate.ErrNotAllowed, http.StatusConflict, "sync_not_allowed"},
+		{gate.ErrManyDeletions, http.StatusConflict, "sync_many_deletions"},
+		{gate.ErrUndone, http.StatusConflict, "sync_undone"},
+		{gate.ErrGone, http.StatusConflict, "sync_undone"},
+		{gate.ErrBusy, http.StatusConflict, "sync_busy"},
+		{gate.ErrNoReason, http.StatusUnprocessableEntity, "invalid_request"},
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
 		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},
@@ -81,6 +94,9 @@ func (c *call) classify(err error) *api.Problem {
 		if errors.Is(err, k.err) {
 			return &api.Problem{Status: k.status, Code: k.code, Detail: err.Error(), Hint: errhint.Of(err)}
 		}
+	}
+	if _, ok := errors.AsType[*gate.ConflictError](err); ok {
+		return &api.Problem{Status: http.StatusConflict, Code: "sync_conflict", Detail: err.Error(), Hint: errhint.Of(err)}
 	}
 	if f, ok := errors.AsType[*run.Failure](err); ok {
 		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: errhint.Of(err)}

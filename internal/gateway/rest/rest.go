@@ -1,5 +1,5 @@
 // Package rest is the gateway's HTTP interface: agents, runs and their events,
-// sandboxes, sessions, approvals, costs, the audit log and the gateway's own health.
+// sandboxes, sessions, approvals, changes of agents, costs, the audit log and the gateway's own health.
 //
 // Routes are a table of values, from which requests are served and the OpenAPI
 // document is made. The types of requests and answers are in package api; callers
@@ -30,6 +30,7 @@ type Options struct {
 
 	Sandboxes Sandboxes
 	Approvals Approvals
+	Sync      Sync
 	Sessions  Sessions
 	Ledger    Ledger
 	Ready     func(context.Context) error // returns nil if all parts can work

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/gate/overlays"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/health"
@@ -42,6 +43,7 @@ type Parts struct {
 	Commits *deliver.Deliverer
 	Agents  *host.Host
 	Runs    *execute.Executor
+	Sync    *overlays.Service
 	Doctor  *doctor.Doctor
 }
 
@@ -175,6 +177,9 @@ func (g *Gateway) openProtocols(context.Context) error {
 		Origins: g.config.Origins, Metrics: g.parts.Models.Metrics(), Logger: g.logger, Inbound: g.inbound,
 	})
 	g.onClose(g.ws.Close)
+	g.parts.Sync.OnChange = func(c overlays.Change) {
+		g.ws.SyncChanged(c.Account, ws.SyncChange{Agent: c.Agent, Session: c.Session, Verb: c.Verb, Files: c.Files})
+	}
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound = g.inbound

@@ -23,8 +23,8 @@ import (
 func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
 		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p},
-		Approvals: restApprovals{p.Commits.Approvals(), p.Commits},
-		Version:   version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
+		Approvals: restApprovals{p.Commits.Approvals(), p.Commits}, Sync: p.Sync,
+		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
 	}
 }
 

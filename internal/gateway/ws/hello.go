@@ -69,5 +69,5 @@ func (c *conn) snapshot() map[string]any {
 
 // events are the names of all events.
 func events() []string {
-	return []string{"connect.challenge", "agent", "chat", "presence", "tick", "shutdown", "health", "sessions.changed"}
+	return []string{"connect.challenge", "agent", "chat", "presence", "tick", "shutdown", "health", "sessions.changed", "sync.changed"}
 }

@@ -114,6 +114,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // connections. Tasks under way continue, and their events are sent.
 func (s *Server) Announce(reason string) { s.hub.announceShutdown(reason) }
 
+// SyncChange is a decision about what an agent changed in its overlay.
+type SyncChange struct {
+	Agent, Session string
+	Verb           string // approve, reject and so on
+	Files          int
+}
+
+// SyncChanged sends the event sync.changed to the clients that may see an account.
+func (s *Server) SyncChanged(account string, c SyncChange) {
+	s.hub.publish(account, []encodedEvent{newEvent("sync.changed", nil, fields{
+		"agentId": c.Agent, "sessionKey": c.Session, "verb": c.Verb, "files": c.Files, "ts": time.Now().UnixMilli(),
+	})})
+}
+
 // Shutdown closes the connections when all replies and events were sent, or when
 // the context ends.
 func (s *Server) Shutdown(ctx context.Context) {

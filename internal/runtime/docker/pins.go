@@ -141,8 +141,7 @@ func checkMounted(pid int, pins []pin) error {
 func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 	var pins []pin
 	for _, m := range mounts {
-		// The root of an overlay has an identity of its own; package overlay looks at the base's.
-		if id := (hostpath.ID{Device: m.Device, Inode: m.Inode}); id != (hostpath.ID{}) && m.Overlay == nil {
+		if id := (hostpath.ID{Device: m.Device, Inode: m.Inode}); id != (hostpath.ID{}) {
 			pins = append(pins, pin{source: m.Source, target: m.Target, id: id})
 		}
 	}

@@ -55,6 +55,7 @@ func layers() [][]string {
 		{"internal/run", "internal/gateway/session"},
 		{"internal/model/service"},
 		{"internal/relay/deliver"},
+		{"internal/gate/overlays"},
 		{"internal/agent/host"},
 		{"internal/run/execute"},
 		{"internal/gateway", "internal/mcp", "internal/ui", "internal/vm"},

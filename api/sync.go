@@ -1,0 +1,190 @@
+package api
+
+import "time"
+
+// SyncSubject names the sandbox whose changes are decided about: that of a directory
+// of the host, or of a session.
+type SyncSubject struct {
+	Directory string `json:"directory,omitempty" doc:"Directory of the host, as an absolute path; only for callers that are bound to no account."`
+	Agent     string `json:"agent,omitempty" doc:"Agent of the configuration; the default one if none is named."`
+	Session   string `json:"session,omitempty" doc:"Session key; the agent's main session if none is named."`
+	Account   string `json:"account,omitempty" doc:"Billing account; a bound token's own."`
+	Scope     string `json:"scope,omitempty" enum:"session|agent|shared" doc:"Who shares the sandbox; as configured if none is given."`
+	Tree      int    `json:"tree,omitzero" min:"0" max:"100" doc:"0 is the workspace, others are those of sandbox.overlay.more."`
+}
+
+// SyncQuery names a sandbox, and a path or an applied batch of it.
+type SyncQuery struct {
+	Directory string `query:"directory" doc:"Directory of the host, as an absolute path; only for callers that are bound to no account."`
+	Agent     string `query:"agent" doc:"Agent of the configuration; the default one if none is named."`
+	Session   string `query:"session" doc:"Session key; the agent's main session if none is named."`
+	Account   string `query:"account" doc:"Billing account; a bound token's own."`
+	Scope     string `query:"scope" enum:"session|agent|shared" doc:"Who shares the sandbox; as configured if none is given."`
+	Tree      int    `query:"tree" min:"0" max:"100" doc:"0 is the workspace, others are those of sandbox.overlay.more."`
+	Path      string `query:"path" doc:"Path of a changed file, relative to the workspace."`
+}
+
+// Subject returns the subject of the query.
+func (q *SyncQuery) Subject() *SyncSubject {
+	return &SyncSubject{Directory: q.Directory, Agent: q.Agent, Session: q.Session, Account: q.Account, Scope: q.Scope, Tree: q.Tree}
+}
+
+// SyncTrees are the overlays of a sandbox, with what changed in each.
+type SyncTrees struct {
+	Trees []SyncTree `json:"trees"`
+}
+
+// SyncTree is one overlay with everything that changed in it.
+type SyncTree struct {
+	ID       string      `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`
+	Tree     int         `json:"tree"`
+	Base     string      `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
+	Target   string      `json:"target" doc:"Inside the sandbox."`
+	Kind     string      `json:"kind" enum:"kernel|copy"`
+	Since    time.Time   `json:"since,omitzero"`
+	Torn     bool        `json:"torn,omitzero" doc:"The host ended without writing everything: the changes may be incomplete."`
+	Hidden   int         `json:"hidden" doc:"Files of the host that are not visible inside, because they hold secrets."`
+	Counts   SyncCounts  `json:"counts"`
+	Entries  []SyncEntry `json:"entries" doc:"Deletions first."`
+	Withheld []SyncGroup `json:"withheld,omitempty" doc:"What is never taken over, counted by reason."`
+	Hash     string      `json:"hash" doc:"Of everything that is listed and counted."`
+}
+
+// SyncCounts are how many entries have each verdict; withheld counts files that are
+// no entries.
+type SyncCounts struct {
+	Pass     int `json:"pass"`
+	Approval int `json:"approval"`
+	Blocked  int `json:"blocked"`
+	Conflict int `json:"conflict"`
+	Withheld int `json:"withheld"`
+}
+
+// The verdicts of entries.
+const (
+	SyncPass     = "pass"
+	SyncApprove  = "approval"
+	SyncBlocked  = "blocked"
+	SyncConflict = "conflict"
+)
+
+// SyncEntry is one change.
+type SyncEntry struct {
+	Path    string       `json:"path"`
+	From    string       `json:"from,omitempty" doc:"Of a file that was renamed."`
+	Kind    string       `json:"kind" enum:"added|modified|deleted|mode|link|replaced|renamed|special"`
+	Mode    string       `json:"mode,omitempty" doc:"Inside, in octal."`
+	OldMode string       `json:"oldMode,omitempty" doc:"Of the host's file, in octal."`
+	IsDir   bool         `json:"isDir,omitzero"`
+	Size    int64        `json:"size,omitzero"`
+	SHA256  string       `json:"sha256,omitempty" doc:"Of the content that is applied, or of a link's text."`
+	Link    string       `json:"link,omitempty" doc:"Text of a symbolic link."`
+	Verdict string       `json:"verdict" enum:"pass|approval|blocked|conflict"`
+	Reasons []SyncReason `json:"reasons,omitempty"`
+	Added   int          `json:"added,omitzero" doc:"Lines."`
+	Removed int          `json:"removed,omitzero" doc:"Lines."`
+	// Overridden is the reason that a person gave for letting it pass.
+	Overridden string `json:"overridden,omitempty" doc:"The reason that a person gave for letting it pass."`
+}
+
+// SyncReason is why an entry does not pass.
+type SyncReason struct {
+	Rule    string `json:"rule"`
+	Verdict string `json:"verdict"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// SyncGroup counts files that are withheld for one reason.
+type SyncGroup struct {
+	Name  string `json:"name"`
+	Files int    `json:"files"`
+}
+
+// SyncDiff is what changed in one file, as a unified diff.
+type SyncDiff struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256,omitempty" doc:"Of the content that the diff leads to."`
+	Diff   string `json:"diff"`
+}
+
+// SyncChoice is an entry at the content that a person saw.
+type SyncChoice struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256,omitempty" doc:"Of the content that was shown; other content is refused. Deletions have none."`
+}
+
+// SyncApproval applies entries to the host.
+type SyncApproval struct {
+	Subject          SyncSubject  `json:"subject,omitzero"`
+	Choices          []SyncChoice `json:"choices"`
+	ConfirmDeletions bool         `json:"confirmDeletions,omitzero" doc:"Needed for more than 100 deletions, or a fifth of the files."`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncApproval) Of() *SyncSubject { return &r.Subject }
+
+// SyncApplied is a batch that was applied.
+type SyncApplied struct {
+	ID    string   `json:"id" doc:"Undoes it."`
+	Base  string   `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
+	Files []string `json:"files"`
+}
+
+// SyncRejection leaves changes out until they become others.
+type SyncRejection struct {
+	Subject SyncSubject `json:"subject,omitzero"`
+	Paths   []string    `json:"paths"`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncRejection) Of() *SyncSubject { return &r.Subject }
+
+// SyncOverride lets an entry pass that needs a person, and applies it.
+type SyncOverride struct {
+	Subject SyncSubject `json:"subject,omitzero"`
+	Path    string      `json:"path"`
+	SHA256  string      `json:"sha256,omitempty" doc:"Of the content that was shown. Deletions have none."`
+	Reason  string      `json:"reason" doc:"Recorded in the audit log."`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncOverride) Of() *SyncSubject { return &r.Subject }
+
+// SyncUndo names a batch that is put back.
+type SyncUndo struct {
+	Subject SyncSubject `json:"subject,omitzero"`
+	ID      string      `json:"id"`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncUndo) Of() *SyncSubject { return &r.Subject }
+
+// SyncRequest names the sandbox of a decision about all of its changes.
+type SyncRequest struct {
+	Subject SyncSubject `json:"subject,omitzero"`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncRequest) Of() *SyncSubject { return &r.Subject }
+
+// SyncDone is what a decision did.
+type SyncDone struct {
+	Files []string `json:"files,omitempty"`
+	Note  string   `json:"note,omitempty"`
+}
+
+// SyncHistory lists what was applied, the newest first.
+type SyncHistory struct {
+	Batches []SyncBatch `json:"batches"`
+}
+
+// SyncBatch is one batch that was applied, undone, or taken back after a failure.
+type SyncBatch struct {
+	ID       string    `json:"id"`
+	Time     time.Time `json:"time"`
+	By       string    `json:"by,omitempty"`
+	Result   string    `json:"result"`
+	Undoes   string    `json:"undoes,omitempty" doc:"Id of the batch that it put back."`
+	Undoable bool      `json:"undoable" doc:"What it replaced is kept."`
+	Files    []string  `json:"files"`
+}

@@ -1,0 +1,82 @@
+package synccmd
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/cli/console"
+)
+
+func newStatusCommand(e *env) *cobra.Command {
+	return newVerb(e, &options{}, &cobra.Command{
+		Use: "status", Short: "Count what waits at the gate", Args: console.NoArgs,
+		Example: "  atoll sync status\n  atoll sync status --agent main --json",
+		Long: `Show the overlays of the sandbox: what each is over, how many changes wait and with
+which verdict. What is withheld (.git, ignored files, what is over a limit) is
+counted, never hidden.`,
+	}, func(v *verb, _ []string) error {
+		all, err := v.sync.Trees(v.ctx(), &v.subject)
+		if err != nil {
+			return err
+		}
+		if v.asJSON {
+			return v.PrintJSON(all)
+		}
+		for i := range all.Trees {
+			v.printStatus(&all.Trees[i])
+		}
+		return nil
+	})
+}
+
+// printStatus prints one overlay as a few lines.
+func (v *verb) printStatus(t *api.SyncTree) {
+	style := v.Style()
+	fmt.Fprintf(v.Out, "%s  %s → %s  %s\n", style.Bold("overlay"), console.Printable(t.Base), console.Printable(t.Target), style.Dim(kindText(t)))
+	fmt.Fprintf(v.Out, "waiting  %s\n", countsText(t))
+	if t.Hidden > 0 {
+		fmt.Fprintf(v.Out, "hidden   %s with secrets, not visible inside\n", files(t.Hidden))
+	}
+	if t.Torn {
+		fmt.Fprintln(v.Out, style.Alarm("torn")+"     the host ended without writing everything: look at the changes, then `atoll sync accept-torn` or `atoll sync reset`")
+	}
+	if len(t.Entries) > 0 {
+		v.hint("atoll sync review")
+	}
+}
+
+func kindText(t *api.SyncTree) string {
+	text := t.Kind
+	if !t.Since.IsZero() {
+		text += ", since " + clock(t.Since, time.Now())
+	}
+	return text
+}
+
+// clock returns a time of day, with the date if it is not today's.
+func clock(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format("15:04")
+	}
+	return at.Format("2006-01-02 15:04")
+}
+
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return number(n) + " files"
+}
+
+// hint prints the commands that come next, to standard error.
+func (e *env) hint(commands ...string) {
+	for i := range commands {
+		commands[i] = "`" + commands[i] + "`"
+	}
+	fmt.Fprintln(e.Err, "hint: "+strings.Join(commands, " · "))
+}

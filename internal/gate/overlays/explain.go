@@ -1,0 +1,38 @@
+package overlays
+
+import (
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+)
+
+// explain adds the next command to an error that has no hint.
+func explain(err error) error {
+	if errhint.Of(err) != "" {
+		return err
+	}
+	if _, ok := errors.AsType[*gate.ConflictError](err); ok {
+		return errhint.With(err, "look again with `atoll sync review`; merge what is in conflict by hand")
+	}
+	for _, row := range []struct {
+		err  error
+		hint string
+	}{
+		{gate.ErrNoSet, "look first: `atoll sync review`"},
+		{gate.ErrUnknownPath, "`atoll sync review` lists what changed"},
+		{gate.ErrOtherHash, "look again: `atoll sync review`"},
+		{gate.ErrNotAllowed, "what needs approval: `atoll sync override PATH --reason TEXT`"},
+		{gate.ErrNoReason, "`atoll sync override PATH --reason TEXT`"},
+		{gate.ErrManyDeletions, "look at them with `atoll sync review`, then add --confirm-deletions"},
+		{gate.ErrNoBatch, "`atoll sync history` lists what was applied"},
+		{gate.ErrUndone, "`atoll sync history` lists what was applied"},
+		{overlay.ErrBaseGone, "`atoll sync reset` discards the changes"},
+	} {
+		if errors.Is(err, row.err) {
+			return errhint.With(err, row.hint)
+		}
+	}
+	return err
+}

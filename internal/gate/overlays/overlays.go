@@ -1,0 +1,153 @@
+// Package overlays opens the gates of a sandbox's overlays and decides about them, in
+// the words of package api: for the command line and for the gateway alike.
+package overlays
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/sandbox/directory"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
+)
+
+// Service decides about the overlays of one installation. It is safe for concurrent
+// use, also by several processes: every gate has a lock.
+type Service struct {
+	*provide.Installation
+	models *service.Service
+	// OnChange, if set, is called after a decision changed something.
+	OnChange func(Change)
+}
+
+// Change says that a decision changed something.
+type Change struct {
+	Account, Agent, Session string
+	Verb                    string // approve, reject and so on
+	Files                   int
+}
+
+// New returns the service of an installation.
+func New(models *service.Service) *Service {
+	return &Service{Installation: models.Installation, models: models}
+}
+
+// ErrNone means that a subject has no overlay.
+var ErrNone = overlay.ErrNone
+
+// subject is the sandbox that a request names, with its overlays.
+type subject struct {
+	*Service
+	plan    *plan.Plan
+	account string
+	trees   []*overlay.Tree
+}
+
+// find plans the sandbox of a subject and loads its overlays.
+func (s *Service) find(of *api.SyncSubject) (*subject, error) {
+	who, err := s.who(of)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Plan(who)
+	if err != nil {
+		return nil, err
+	}
+	trees, err := s.OverlaysOf(p)
+	if errors.Is(err, overlay.ErrNone) {
+		err = none(of)
+	}
+	return &subject{s, p, of.Account, trees}, err
+}
+
+// who returns the subject of package provide. Whatever the configuration says now,
+// the workspace is looked at as an overlay: it may have been made with a flag.
+func (s *Service) who(of *api.SyncSubject) (provide.Subject, error) {
+	if of.Directory == "" {
+		return provide.Subject{AgentID: of.Agent, SessionKey: of.Session, Account: of.Account, Adjust: func(agent *config.Agent) {
+			agent.Sandbox.WorkspaceAccess = config.AccessOverlay
+			agent.Sandbox.Scope = cmp.Or(config.Scope(of.Scope), agent.Sandbox.Scope)
+		}}, nil
+	}
+	if !filepath.IsAbs(of.Directory) {
+		return provide.Subject{}, errhint.With(fmt.Errorf("directory %q is no absolute path", of.Directory), "write the whole path")
+	}
+	d, err := s.Directory(of.Directory)
+	if err == nil {
+		d, err = s.Directories().Find(d)
+	}
+	if errors.Is(err, directory.ErrNone) {
+		err = none(of)
+	}
+	if err != nil {
+		return provide.Subject{}, err
+	}
+	return s.DirectorySubject(d, provide.DirectoryOptions{Access: config.AccessOverlay}), nil
+}
+
+// none is the error of a subject without an overlay.
+func none(of *api.SyncSubject) error {
+	where := cmp.Or(of.Directory, of.Session, of.Agent, "the default agent")
+	return errhint.With(fmt.Errorf("%s: %w", where, ErrNone), "an agent makes one when it works with workspaceAccess overlay: `atoll run --access overlay -- COMMAND`")
+}
+
+// slug names the overlays of the subject in the state directory.
+func (s *subject) slug() string { return s.plan.Layout.Slug }
+
+// dir returns where the gate of an overlay has its own files.
+func (s *subject) dir(t *overlay.Tree) string {
+	return filepath.Join(s.Paths.AtollState, "sync", s.slug(), filepath.Base(t.Dir))
+}
+
+// tree returns an overlay by its number.
+func (s *subject) tree(n int) (*overlay.Tree, error) {
+	if n < 0 || n >= len(s.trees) {
+		return nil, errhint.With(fmt.Errorf("overlay %s: %w", strconv.Itoa(n), ErrNone), "`atoll sync status` lists them")
+	}
+	return s.trees[n], nil
+}
+
+// changed tells that a decision changed something.
+func (s *subject) changed(verb string, files int) {
+	if s.OnChange != nil {
+		s.OnChange(Change{s.account, s.plan.Agent.ID, s.plan.Session.Key, verb, files})
+	}
+}
+
+// onTree runs f with the chosen overlay of a subject.
+func onTree[A any](s *Service, of *api.SyncSubject, f func(*subject, *overlay.Tree) (*A, error)) (*A, error) {
+	found, err := s.find(of)
+	if err != nil {
+		return nil, err
+	}
+	t, err := found.tree(of.Tree)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := f(found, t)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return answer, nil
+}
+
+// onGate runs f with the open gate of the chosen overlay.
+func onGate[A any](ctx context.Context, s *Service, of *api.SyncSubject, f func(*opened) (*A, error)) (*A, error) {
+	return onTree(s, of, func(found *subject, t *overlay.Tree) (*A, error) {
+		g, err := found.open(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := f(g)
+		return answer, errors.Join(err, g.Close())
+	})
+}
