@@ -47,11 +47,20 @@ func Open(dir string) (*Checkout, error) {
 
 // At opens the work tree whose top level is a directory: ErrNone if it is none.
 func At(top string) (*Checkout, error) {
+	c, err := find(top)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.check()
+}
+
+// find finds the repository of a work tree, in whatever format.
+func find(top string) (*Checkout, error) {
 	git := filepath.Join(top, ".git")
 	info, err := os.Lstat(git)
 	switch {
 	case err == nil && info.IsDir():
-		return (&Checkout{top, git, git}).check()
+		return &Checkout{top, git, git}, nil
 	case err == nil && info.Mode().IsRegular():
 		return openLinked(top)
 	case err == nil:
@@ -74,10 +83,10 @@ func openLinked(top string) (*Checkout, error) {
 	dir = joinPath(top, dir)
 	back, common := firstLine(filepath.Join(dir, "gitdir")), firstLine(filepath.Join(dir, "commondir"))
 	if common != "" && samePath(joinPath(dir, back), filepath.Join(top, ".git")) {
-		return (&Checkout{top, dir, joinPath(dir, common)}).check()
+		return &Checkout{top, dir, joinPath(dir, common)}, nil
 	}
 	if isRepository(dir) && samePath(workTreeOf(dir), top) {
-		return (&Checkout{top, dir, dir}).check()
+		return &Checkout{top, dir, dir}, nil
 	}
 	return nil, bad
 }
@@ -128,12 +137,12 @@ func joinPath(dir, path string) string {
 }
 
 // check refuses repositories in formats that this package cannot read.
-func (c *Checkout) check() (*Checkout, error) {
+func (c *Checkout) check() error {
 	if exists(filepath.Join(c.Common, "reftable")) {
-		return nil, errhint.With(fmt.Errorf("the checkout %s keeps its refs in a format that is not supported", c.Top),
+		return errhint.With(fmt.Errorf("the checkout %s keeps its refs in a format that is not supported", c.Top),
 			"`git refs migrate --ref-format=files` changes it, or set relay.repository in the configuration")
 	}
-	return c, nil
+	return nil
 }
 
 // CheckComplete refuses a repository that has only a part of its history.

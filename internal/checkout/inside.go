@@ -9,32 +9,33 @@ import (
 	"strings"
 )
 
-// Inside is how a sandbox sees the repository of its workspace.
+// Inside is how a sandbox sees a directory and the repositories in it.
 type Inside struct {
-	checkout *Checkout
-	target   string // where the sandbox sees the work tree
+	outside *Checkout // whose repository lies outside of the directory; nil if there is none
+	bare    bool      // the directory is itself a repository
+	target  string    // where the sandbox sees the directory
 }
 
-// InsideOf returns how a sandbox sees the repository whose top level is a
-// directory, at target; nil if the directory is no such top level.
-func InsideOf(base, target string) (*Inside, error) {
-	c, err := At(base)
-	if errors.Is(err, ErrNone) || errors.Is(err, ErrBare) {
-		return nil, nil
+// InsideOf returns how a sandbox sees a directory at target.
+func InsideOf(base, target string) *Inside {
+	v := &Inside{target: target}
+	found, err := find(base)
+	switch {
+	case err == nil && found.Linked():
+		v.outside = found
+	case errors.Is(err, ErrBare):
+		v.bare = true
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Inside{c, target}, nil
+	return v
 }
 
 // GitTree returns the directory of the repository that lies outside of the work
 // tree, and where the sandbox sees it; "" if there is none.
 func (v *Inside) GitTree() (dir, target string) {
-	if !v.checkout.Linked() {
+	if v.outside == nil {
 		return "", ""
 	}
-	return v.checkout.Common, v.target + ".git"
+	return v.outside.Common, v.target + ".git"
 }
 
 // View is what a sandbox sees in place of a file of the host.
@@ -49,14 +50,17 @@ const maxView = maxConfig
 // ReadFunc reads at most limit bytes of a file; more are an error.
 type ReadFunc func(limit int64) ([]byte, error)
 
-// WorkTree returns the view of a file of the work tree, by its path below it. It
-// covers the repositories inside: the work tree's own and those of submodules and
-// of vendored copies.
+// WorkTree returns the view of a file of the directory, by its path below it. It
+// covers the repositories inside: its own and those of submodules and of vendored
+// copies. On an error the file is not to be shown.
 func (v *Inside) WorkTree(name string, read ReadFunc) (View, error) {
-	if name == ".git" && v.checkout.Linked() {
+	if name == ".git" && v.outside != nil {
 		_, target := v.GitTree()
-		own, err := filepath.Rel(v.checkout.Common, v.checkout.Dir)
+		own, err := filepath.Rel(v.outside.Common, v.outside.Dir)
 		return View{true, []byte("gitdir: " + path.Join(target, filepath.ToSlash(own)) + "\n")}, err
+	}
+	if v.bare {
+		return viewOf(name, name, "", read)
 	}
 	if below, ok := belowGit(name); ok {
 		return viewOf(name, below, "", read)

@@ -46,10 +46,7 @@ echo `+canary+` > project/.git/git-crypt/keys/default`)
 		t.Run(dir, func(t *testing.T) {
 			root := t.TempDir()
 			target := filepath.Join(root, "workspace")
-			v, err := checkout.InsideOf(filepath.Join(around, dir), target)
-			if err != nil || v == nil {
-				t.Fatal(v, err)
-			}
+			v := checkout.InsideOf(filepath.Join(around, dir), target)
 			reveal(t, filepath.Join(around, dir), target, v.WorkTree)
 			if git, at := v.GitTree(); git != "" {
 				reveal(t, git, at, v.GitFile)
@@ -62,19 +59,24 @@ echo `+canary+` > project/.git/git-crypt/keys/default`)
 			}
 		})
 	}
-	for _, dir := range []string{"project/vendor", "."} {
-		if v, err := checkout.InsideOf(filepath.Join(around, dir), "/workspace"); v != nil || err != nil {
-			t.Errorf("%s: %v, %v", dir, v, err)
+	shell(t, around, "cp -a project/.git bare.git && git --git-dir=bare.git config core.bare true")
+	for _, dir := range []string{"project/vendor", "bare.git"} {
+		root := t.TempDir()
+		target := filepath.Join(root, "workspace")
+		v := checkout.InsideOf(filepath.Join(around, dir), target)
+		reveal(t, filepath.Join(around, dir), target, v.WorkTree)
+		if git, _ := v.GitTree(); git != "" {
+			t.Errorf("%s has a repository %s outside", dir, git)
+		}
+		if got := shell(t, root, "grep -r -l "+canary+" . || true"); got != "" {
+			t.Errorf("%s: credentials are in %s", dir, got)
 		}
 	}
 }
 
 // A configuration that cannot be read is an error, not a view of all of it.
 func TestInsideFailsClosed(t *testing.T) {
-	v, err := checkout.InsideOf(repository(t), "/workspace")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := checkout.InsideOf(repository(t), "/workspace")
 	for _, name := range []string{".git/config", ".GIT/config", "a/.git/modules/b/config", ".git/worktrees/x/config.worktree"} {
 		broken := errors.New("broken")
 		if _, err := v.WorkTree(name, func(int64) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
