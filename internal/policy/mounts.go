@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/config"
 )
@@ -21,6 +22,7 @@ const (
 	MountWorkspace MountKind = "workspace"
 	MountAgent     MountKind = "agent"
 	MountTree      MountKind = "tree" // of overlay.more
+	MountGit       MountKind = "git"  // the repository of the workspace, if it lies outside
 	MountBind      MountKind = "bind"
 )
 
@@ -43,6 +45,7 @@ type MountRequest struct {
 	Agent   string   // host directory of the agent workspace
 	Binds   []string // docker.binds, validated
 	More    []config.OverlayTree
+	Git     config.OverlayTree // the repository of the workspace; zero if it lies inside
 }
 
 // PlanMounts lists what a sandbox sees of the host:
@@ -91,9 +94,16 @@ func workspaceMounts(r MountRequest) ([]Mount, error) {
 		return []Mount{own}, nil
 	case config.AccessOverlay:
 		own.Source, own.Overlay = agent.Source, true
-		return append([]Mount{own}, overlayMounts(r.More)...), nil
+		return slices.Concat([]Mount{own}, gitMount(r.Git), overlayMounts(r.More)), nil
 	}
 	return nil, fmt.Errorf("sandbox.workspaceAccess %q: not one of none, ro, overlay, rw", r.Access)
+}
+
+func gitMount(tree config.OverlayTree) []Mount {
+	if tree.Source == "" {
+		return nil
+	}
+	return []Mount{{Source: NormalizePath(tree.Source), Target: NormalizePath(tree.Target), Kind: MountGit, Overlay: true}}
 }
 
 func overlayMounts(trees []config.OverlayTree) (mounts []Mount) {

@@ -169,6 +169,7 @@ const (
 	MountWorkspace MountKind = "workspace"
 	MountAgent     MountKind = "agent"
 	MountTree      MountKind = "tree" // of overlay.more
+	MountGit       MountKind = "git"  // the repository of the workspace, if it lies outside
 	MountBind      MountKind = "bind"
 )
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -275,8 +274,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// A file is covered if the agent committed it as it is.
-func TestCovered(t *testing.T) {
+// A file is committed if the agent has it in a commit as it is.
+func TestCommitted(t *testing.T) {
 	s := newScene(t, "echo c > c; git checkout -q -b other; echo o > o; "+commit+"o; git checkout -q main; echo edited > b")
 	s.work("git checkout -q -- b; git checkout -q -b mine; echo x > x; echo y > y; chmod +x y; ln -s a l; git rm -q a; " + commit + "x; echo later >> y; echo more > m")
 	offer, err := s.Commits(t.Context(), "")
@@ -284,40 +283,31 @@ func TestCovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"x": true, "l": true, "a": true, "y": false, "m": false, "b": false}
-	for name, covered := range s.covered(offer, "x", "l", "a", "y", "m", "b") {
-		if covered != want[name] {
-			t.Errorf("%s: %v", name, covered)
+	for name, in := range s.committed(offer, "x", "l", "a", "y", "m", "b") {
+		if in != want[name] {
+			t.Errorf("%s: %v", name, in)
 		}
 	}
 	s.work("git stash -q -u; git checkout -q other")
 	if offer, err = s.Commits(t.Context(), ""); err != nil || len(offer.Commits) > 0 || strings.Join(offer.Others, " ") != "mine" {
 		t.Fatalf("%+v, %v", offer, err)
 	}
-	if got := s.covered(offer, "o", "x", "a"); !got["o"] || got["x"] || got["a"] {
+	if got := s.committed(offer, "o", "x", "a"); !got["o"] || got["x"] || got["a"] {
 		t.Errorf("on another branch of the host: %v", got)
 	}
 }
 
-func (s *scene) covered(offer *take.Offer, names ...string) map[string]bool {
+// committed asks for the state of paths in the agent's work tree.
+func (s *scene) committed(offer *take.Offer, names ...string) map[string]bool {
 	s.t.Helper()
-	var files []take.File
-	for _, name := range names {
-		path := filepath.Join(s.agent.dir, name)
-		info, err := os.Lstat(path)
-		if err != nil {
-			files = append(files, take.File{Path: name, Deleted: true})
-			continue
-		}
-		files = append(files, take.File{Path: name, Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-			if text, err := os.Readlink(path); err == nil {
-				return io.NopCloser(strings.NewReader(text)), nil
-			}
-			return os.Open(path)
-		}})
-	}
-	got, err := offer.Covered(s.t.Context(), files)
+	has, err := offer.Committed(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, name := range names {
+		blob := s.shell(s.agent.dir, "if [ -L "+name+" ]; then readlink -n "+name+" | git hash-object --stdin; elif [ -e "+name+" ]; then git hash-object "+name+"; fi")
+		got[name] = has(name, blob)
 	}
 	return got
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
@@ -58,8 +59,9 @@ type Plan struct {
 	SearchPath string
 	Warnings   []config.Problem
 
-	home      string
-	canonical []string // of the mount sources, as they were judged
+	home       string
+	repository *checkout.Inside
+	canonical  []string // of the mount sources, as they were judged
 }
 
 // Make plans the sandbox of a session. An error means that the request makes no
@@ -87,7 +89,7 @@ func Make(r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
-	for _, step := range []func(Request) error{p.layOut, p.deriveUser, p.checkPolicy, p.mount, p.fillSpec} {
+	for _, step := range []func(Request) error{p.layOut, p.deriveUser, p.findRepository, p.checkPolicy, p.mount, p.fillSpec} {
 		if err := step(r); err != nil {
 			return nil, err
 		}
@@ -208,6 +210,7 @@ func (p *Plan) checkPolicy(r Request) error {
 	}
 	if p.Agent.Sandbox.WorkspaceAccess == config.AccessOverlay {
 		p.Findings = append(p.Findings, policy.ValidateTrees(p.Agent.Sandbox, p.Layout.AgentDir, host)...)
+		p.Findings = append(p.Findings, p.checkRepository(host)...)
 	}
 	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
 	p.Findings = append(p.Findings, p.checkUser()...)
@@ -244,6 +247,7 @@ func (p *Plan) mount(Request) error {
 		Agent:   p.Layout.AgentDir,
 		Binds:   p.Agent.Sandbox.Docker.Binds,
 		More:    p.Agent.Sandbox.Overlay.More,
+		Git:     p.gitTree(),
 	})
 	p.Mounts = mounts
 	for _, m := range mounts {

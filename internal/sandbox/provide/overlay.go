@@ -28,10 +28,19 @@ func (s *Settings) overlayRequest(p *plan.Plan, index int) overlay.Request {
 	}
 	return overlay.Request{
 		State: s.Paths.AtollState, Dir: filepath.Join(s.Paths.AtollState, overlayDir, p.Layout.Slug, name),
-		Base: mount.Source, Target: mount.Target, Owner: p.Spec.AgentID,
+		Base: mount.Source, Target: mount.Target, Owner: overlayOwner(p, mount), Hide: hideFrom(p, mount),
 		Want: overlay.Kind(box.Overlay.Kind), Kernel: kernelMount(p.Spec.Backend),
 		CopyLimit: overlay.Limit{Bytes: box.Overlay.CopyLimit.Size, Files: int(box.Overlay.CopyLimit.Files)},
 	}
+}
+
+// overlayOwner returns the agent whose base it is. Several work trees share one
+// repository, which is nobody's.
+func overlayOwner(p *plan.Plan, mount policy.Mount) string {
+	if mount.Kind == policy.MountGit {
+		return ""
+	}
+	return p.Spec.AgentID
 }
 
 // kernelMount says how a backend can mount overlays.
@@ -118,6 +127,9 @@ func (s *Settings) Overlays(ctx context.Context, who Subject) ([]*overlay.Tree, 
 // OverlaysOf returns the overlays of a plan's sandbox as Overlays does.
 func (s *Settings) OverlaysOf(p *plan.Plan) (trees []*overlay.Tree, err error) {
 	for _, i := range p.Overlays() {
+		if p.Mounts[i].Kind == policy.MountGit {
+			continue // its commits are taken, its files never are
+		}
 		t, err := overlay.Load(s.overlayRequest(p, i).Dir)
 		if errors.Is(err, overlay.ErrNone) {
 			continue
