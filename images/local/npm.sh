@@ -3,7 +3,7 @@
 # the result to standard output as a tar. /build/list has a line for each package: its
 # archive in /build/packages, its directory, whether it is optional and whether it has
 # scripts. An optional package whose scripts fail is left out, as npm does.
-# PROGRAMS are the commands to put into $DEST/bin.
+# PROGRAMS are the commands to put into $DEST/bin; LINK is one more link, as NAME=TARGET.
 set -eu
 exec 3>&1 1>&2
 umask 022
@@ -38,6 +38,7 @@ while read -r _ path optional scripts; do
 	fi
 done </build/list
 
+if [ -n "${LINK:-}" ]; then ln -s "${LINK#*=}" "${LINK%%=*}"; fi
 for program in $PROGRAMS; do
 	[ -e "bin/$program" ] || ln -s "../node_modules/.bin/$program" "bin/$program"
 	[ -x "bin/$program" ] || { echo "no package has the command $program"; exit 1; }

@@ -205,9 +205,10 @@ type OverlayMount struct {
 	Volatile bool `json:"volatile,omitempty"`
 }
 
-// Volume is storage that the engine owns.
+// Volume is storage that the engine owns, or the directory Target of an image that
+// the linux backend has.
 type Volume struct {
-	Name     string
+	Name     string // the engine's, or the image's id
 	Target   string
 	ReadOnly bool
 	// Private gives the sandbox a layer of its own to write to, which goes with

@@ -20,7 +20,7 @@ func NewVolumesCommand(c *console.Env) *cobra.Command {
 		Example: `  atoll volumes seed pnpm_store
   atoll volumes list`,
 		Long: `Fill, list and remove the volumes that sandboxes share, on the Docker or Podman
-engine.
+engine or without one.
 
 There is one, ` + provide.PnpmStore + `: the packages of a lockfile, so that pnpm install
 --offline works without a network. Nobody can change it: each sandbox writes to
@@ -97,7 +97,7 @@ sandboxes that stand on the old one keep it until they are gone.`,
 type volumeOf struct{ backend, name, from string }
 
 func volumeBackendFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "backend", "", "docker or podman (default: the engine that sandboxes use)")
+	cmd.Flags().StringVar(to, "backend", "", "docker, podman or linux (default: what sandboxes use)")
 }
 
 func runVolumesSeed(ctx context.Context, e *env, o volumeOf, asJSON bool) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func (e *Executor) canProvide(ctx context.Context, v *run.Variant) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(provide.EngineBackends, backend) {
+	if backend == provide.BackendLinux {
 		return e.inStore(ctx, v.Image)
 	}
 	engine, err := e.ImageEngine(ctx, backend)

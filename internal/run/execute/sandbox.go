@@ -163,7 +163,7 @@ func (e *Executor) amendRun(ctx context.Context, p *plan.Plan, o *run.SandboxReq
 // addVolumes gives a sandbox the volumes that were filled, each with a layer of
 // its own on top. Where none was, or can be, a program does without.
 func (e *Executor) addVolumes(ctx context.Context, spec *sandbox.Spec, names []string) error {
-	if !slices.Contains(provide.EngineBackends, spec.Backend) {
+	if !slices.Contains(provide.VolumeBackends, spec.Backend) {
 		return nil
 	}
 	for _, name := range names {

@@ -74,7 +74,7 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 	output := &lastLines{Writer: b.progress}
 	err = b.engine.Build(ctx, buildContext, BuildOptions{
 		Tag: target, Dockerfile: dockerfileName, Args: args, Network: b.network,
-		Labels: labels(recipe, opts.Lockfile),
+		Labels: Labels(recipe.Name, opts.Lockfile),
 	}, plainText{output})
 	if err != nil {
 		return "", failure(target, output, err)

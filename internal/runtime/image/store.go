@@ -32,8 +32,9 @@ func lockfileHash(lockfile []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func labels(recipe Recipe, lockfile []byte) map[string]string {
-	all := map[string]string{LabelRecipe: recipe.Name}
+// Labels returns the labels of a recipe's image.
+func Labels(recipe string, lockfile []byte) map[string]string {
+	all := map[string]string{LabelRecipe: recipe}
 	if len(lockfile) > 0 {
 		all[LabelLockfile] = lockfileHash(lockfile)
 	}

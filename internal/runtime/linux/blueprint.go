@@ -82,7 +82,7 @@ func (d *draft) addTree(i *Instance, guest string, groups []bound) error {
 		return err
 	}
 	d.step(etcFiles(d.spec)...)
-	if err := d.addSpecMounts(); err != nil {
+	if err := d.addSpecMounts(i); err != nil {
 		return err
 	}
 	d.step(blueprint.Mount{Kind: blueprint.Dir, Target: guestHome, Mode: 0o755})
@@ -150,9 +150,9 @@ func (d *draft) addChanges(i *Instance) (*blueprint.Source, error) {
 	return &blueprint.Source{File: len(d.sources.files)}, nil
 }
 
-// addSpecMounts adds the mounts of the spec: directories of the host and temporary
-// file systems, outer ones first.
-func (d *draft) addSpecMounts() error {
+// addSpecMounts adds the mounts of the spec: directories of the host, volumes and
+// temporary file systems, outer ones first.
+func (d *draft) addSpecMounts(i *Instance) error {
 	var own []func() error
 	var targets []string
 	add := func(target string, f func() error) {
@@ -170,6 +170,9 @@ func (d *draft) addSpecMounts() error {
 		add(m.Target, func() error {
 			return d.addMount(m)
 		})
+	}
+	for n, v := range d.spec.Volumes {
+		add(v.Target, func() error { return d.addVolume(i, n) })
 	}
 	order := make([]int, len(own))
 	for n := range order {
@@ -192,6 +195,9 @@ func (d *draft) writable() []string {
 	places := []string{"/dev", "/proc"}
 	for _, t := range d.spec.Tmpfs {
 		places = append(places, t.Target)
+	}
+	for _, v := range d.spec.Volumes {
+		places = append(places, v.Target)
 	}
 	for _, m := range d.spec.Mounts {
 		if !m.ReadOnly {

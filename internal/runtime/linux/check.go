@@ -49,8 +49,7 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 	add(len(spec.DNS) > 0, "docker.dns", "there is no network to ask a name server over", elsewhere)
 	add(spec.GPUs != "", "docker.gpus", "no devices of the host are passed on", elsewhere)
 	add(spec.AppArmorProfile != "", "docker.apparmorProfile", "profiles of AppArmor are not set; Landlock is in its place", elsewhere)
-	add(len(spec.Volumes) > 0, "docker.volumes", "volumes belong to an engine", "mount a directory with docker.binds, or set sandbox.backend to docker")
-	return slices.Concat(gaps, overlayGaps(spec), invalidLimits(spec), valueGaps(spec))
+	return slices.Concat(gaps, overlayGaps(spec), volumeGaps(spec), invalidLimits(spec), valueGaps(spec))
 }
 
 // invalidLimits returns limits that no engine would accept either.

@@ -87,7 +87,7 @@ func (i *Instance) makeFiles(ctx context.Context) error {
 	if err := i.takeRoot(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(i.makeChanges(), i.makeStorage(ctx)); err != nil {
+	if err := errors.Join(i.makeChanges(), i.makeVolumes(), i.makeStorage(ctx)); err != nil {
 		return err
 	}
 	if err := i.pinMounts(); err != nil {
@@ -133,6 +133,9 @@ func (i *Instance) takeRoot(ctx context.Context) error {
 	}
 	defer pin.Release()
 	i.record.Root, i.record.Summary.ImageID = root, root.ID
+	if err := i.takeVolumes(pin); err != nil {
+		return err
+	}
 	return pin.Keep(i.name) // under the name, so that it is found without a record
 }
 
@@ -243,6 +246,9 @@ func targets(spec *sandbox.Spec) []string {
 	}
 	for _, t := range spec.Tmpfs {
 		all = append(all, t.Target)
+	}
+	for _, v := range spec.Volumes {
+		all = append(all, v.Target)
 	}
 	if spec.Workdir != "" && spec.Workdir != "/" {
 		all = append(all, spec.Workdir)

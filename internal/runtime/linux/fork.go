@@ -81,6 +81,9 @@ func (i *Instance) share(ctx context.Context, roots forkingRoots, owner string) 
 	if err := i.reload(); err != nil {
 		return nil, err
 	}
+	if len(i.record.Spec.Volumes) > 0 {
+		return nil, errhint.With(fmt.Errorf("it has a volume: %w", sandbox.ErrUnsupported), "fork a sandbox without volumes")
+	}
 	if i.bounded() {
 		return nil, errhint.With(fmt.Errorf("its root has a size of its own (docker.storageOpt): %w", sandbox.ErrUnsupported), "remove docker.storageOpt from its agent, and make it anew")
 	}

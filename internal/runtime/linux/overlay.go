@@ -31,16 +31,7 @@ func (d *draft) addMount(m sandbox.Mount) error {
 	if err != nil {
 		return err
 	}
-	if !privileged() { // the new process mounts it in its own user namespace
-		d.step(blueprint.Mount{Kind: blueprint.Overlay, Target: target, Lowers: []blueprint.Source{*base}, Source: changes, Options: volatileOption(m.Overlay)})
-		return nil
-	}
-	made, err := d.sources.mountOverlay(m.Overlay, base, changes)
-	if err != nil {
-		return fmt.Errorf("overlay on %s: %w", m.Source, err)
-	}
-	d.step(blueprint.Mount{Kind: blueprint.Bind, Source: made, Target: target})
-	return nil
+	return d.overlay(m.Overlay, target, base, changes)
 }
 
 // mountOverlay mounts an overlay that is attached nowhere, of two sources that are

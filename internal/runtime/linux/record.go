@@ -22,6 +22,7 @@ type record struct {
 	Spec    *sandbox.Spec
 	Pins    []hostpath.ID // of Spec.Mounts, as they were checked
 	Root    *rootfs.Root
+	Volumes []string `json:",omitempty"` // directories of Spec.Volumes
 	// Sealing is the layer that the changes so far are becoming, while a fork is
 	// made; see fork.go.
 	Sealing string `json:",omitempty"`

@@ -86,3 +86,29 @@ func TestAddLayerRefuses(t *testing.T) {
 		t.Errorf("%v %v", images, err)
 	}
 }
+
+// A directory of an image is found in one layer only, and never through a link: the
+// author of the image would choose what of the host is shown.
+func TestPinDirectory(t *testing.T) {
+	s := open(t, Options{Volatile: true})
+	addLayer(t, s, LayerOptions{Names: []string{"good:1"}}, tarDir("data"), tarDir("data/inner"), tarFile("data/inner/file", "x"))
+	addLayer(t, s, LayerOptions{Base: "good:1", Names: []string{"twice:1"}}, tarDir("data"), tarFile("data/more", "x"))
+	addLayer(t, s, LayerOptions{Names: []string{"linked:1"}}, tarLink("data", "/etc"), tarLink("way", "/"))
+	_, pin, err := s.Resolve(t.Context(), "good:1", Identity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pin.Release()
+	dir, err := pin.Directory("good:1", "/data/inner")
+	if text, _ := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != "x" {
+		t.Errorf("%s: %q %v", dir, text, err)
+	}
+	for ref, path := range map[string]string{"twice:1": "/data", "linked:1": "/data", "good:1": "/../../../etc", "linked:latest": "/data"} {
+		if dir, err := pin.Directory(ref, path); err == nil {
+			t.Errorf("%s of %s is %s", path, ref, dir)
+		}
+	}
+	if dir, err := pin.Directory("linked:1", "/way/etc"); err == nil {
+		t.Errorf("through a link: %s", dir)
+	}
+}

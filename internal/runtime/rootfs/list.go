@@ -36,6 +36,21 @@ func (s *Store) List(context.Context) ([]*Image, error) {
 	return x.Images, nil
 }
 
+// Users returns the sandboxes that stand on a layer of an image.
+func (s *Store) Users(image *Image) (users []string, err error) {
+	pins, err := s.pins()
+	if err != nil {
+		return nil, err
+	}
+	for owner, p := range pins {
+		if slices.ContainsFunc(image.Layers, func(l Layer) bool { return slices.Contains(p.Layers, l.name()) }) {
+			users = append(users, owner)
+		}
+	}
+	slices.Sort(users)
+	return users, nil
+}
+
 // Find returns one image by reference or id.
 func (s *Store) Find(_ context.Context, ref string) (*Image, error) { return s.find(ref) }
 

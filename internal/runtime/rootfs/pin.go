@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
@@ -48,6 +53,49 @@ func (p *Pin) Keep(owner string) error {
 		return err
 	}
 	return writeJSON(p.store.path("tmp"), path, pinned{p.ID, p.Name, p.layers}, false)
+}
+
+// Directory returns a directory of an image as it lies in the store, which the pin
+// keeps from then on. All of it must be in one layer, and no link may lead to it.
+func (p *Pin) Directory(ref, path string) (string, error) {
+	image, err := p.store.find(ref)
+	if err != nil {
+		return "", err
+	}
+	var found string
+	for _, l := range image.lowers() {
+		files := filepath.Join(p.store.layer(l), layerFiles)
+		dir, err := directoryBelow(files, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && found != "" {
+			err = errors.New("it is in several layers")
+		}
+		if err != nil {
+			return "", fmt.Errorf("image %s: %s: %w", ref, path, err)
+		}
+		found, p.layers = dir, append(p.layers, l)
+	}
+	if found == "" {
+		return "", fmt.Errorf("image %s: it has no directory %s: %w", ref, path, fs.ErrNotExist)
+	}
+	return found, nil
+}
+
+// directoryBelow returns the path of a directory below another, if it is one.
+func directoryBelow(root, path string) (string, error) {
+	opened, err := hostpath.OpenDir(root)
+	if err != nil {
+		return "", err
+	}
+	defer opened.Close()
+	rel := strings.TrimPrefix(filepath.Clean("/"+path), "/")
+	dir, err := hostpath.OpenBeneath(opened, rel, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(root, rel), dir.Close()
 }
 
 // Release ends the part of the pin that belongs to this process. It may be

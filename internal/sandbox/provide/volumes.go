@@ -52,6 +52,9 @@ func (a *Installation) Volume(ctx context.Context, backend, name string) (*Volum
 	if err := checkVolumeName(name); err != nil {
 		return nil, err
 	}
+	if backend == BackendLinux {
+		return a.storedVolume(ctx, name)
+	}
 	fact, err := a.Registry.Fact(ctx, volumeFact(backend, name))
 	if err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func (a *Installation) Volume(ctx context.Context, backend, name string) (*Volum
 
 // Volumes returns those that were seeded, on all engines.
 func (a *Installation) Volumes(ctx context.Context) (list []*Volume, err error) {
-	for _, backend := range EngineBackends {
+	for _, backend := range VolumeBackends {
 		v, err := a.Volume(ctx, backend, PnpmStore)
 		if errors.Is(err, sandbox.ErrNotFound) {
 			continue
@@ -93,23 +96,29 @@ func (a *Installation) Volumes(ctx context.Context) (list []*Volume, err error) 
 	return list, nil
 }
 
-// EngineBackends are those whose engines have volumes.
-var EngineBackends = []string{BackendDocker, BackendPodman}
+// VolumeBackends are those that have volumes.
+var VolumeBackends = []string{BackendDocker, BackendPodman, BackendLinux}
 
-// VolumeBackend is the backend whose engine keeps the volumes that are meant: the
-// one that was asked for, or that of the default agent's sandboxes, else Docker.
+// VolumeBackend is the backend that keeps the volumes that are meant: the one that was
+// asked for, or that of the default agent's sandboxes; of backends that are chosen by
+// themselves Docker, or linux where Docker does not answer.
 func (a *Installation) VolumeBackend(asked string) (string, error) {
 	if asked == "" {
 		agent, err := a.Config.Resolve(a.Config.DefaultAgent())
 		if err != nil {
 			return "", err
 		}
-		if asked = BackendDocker; agent.Sandbox.Backend == BackendPodman {
-			asked = BackendPodman
+		switch configured := agent.Sandbox.Backend; {
+		case slices.Contains(VolumeBackends, configured):
+			asked = configured
+		case ProbeEngine(a.EngineHost(BackendDocker)) != nil:
+			asked = BackendLinux
+		default:
+			asked = BackendDocker
 		}
 	}
-	if !slices.Contains(EngineBackends, asked) {
-		return "", errhint.With(fmt.Errorf("backend %q: it has no engine that keeps volumes", asked), "there are "+strings.Join(EngineBackends, " and "))
+	if !slices.Contains(VolumeBackends, asked) {
+		return "", errhint.With(fmt.Errorf("backend %q: it has no volumes", asked), "there are "+strings.Join(VolumeBackends, ", "))
 	}
 	return asked, nil
 }
@@ -119,6 +128,9 @@ func (a *Installation) VolumeBackend(asked string) (string, error) {
 func (a *Installation) SeedVolume(ctx context.Context, backend, name, from string, progress io.Writer) (v *Volume, made bool, err error) {
 	if err := checkVolumeName(name); err != nil {
 		return nil, false, err
+	}
+	if backend == BackendLinux {
+		return a.seedStored(ctx, name, from)
 	}
 	engine, err := a.Engine(ctx, backend)
 	if err != nil {
@@ -195,6 +207,9 @@ func (a *Installation) tidyVolumes(ctx context.Context, engine *docker.Runtime, 
 func (a *Installation) RemoveVolume(ctx context.Context, backend, name string) error {
 	if err := checkVolumeName(name); err != nil {
 		return err
+	}
+	if backend == BackendLinux {
+		return a.removeStored(ctx, name)
 	}
 	engine, err := a.Engine(ctx, backend)
 	if err != nil {

@@ -98,7 +98,7 @@ func homes() map[string][]string {
 		"mvdan.cc/sh":                            {"internal/policy/shell"},
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/contentpolicy"},
-		"go.yaml.in/yaml":                        {"internal/run/openclaw"},
+		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm"},
 		"filippo.io/age":                         {"internal/secret"},
 		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
 	}

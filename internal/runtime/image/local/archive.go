@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// link is a symbolic link that a layer has beside the content of its directory.
-type link struct{ name, to string }
+// extra is a symbolic link, or a file with a text, that a layer has beside the content
+// of its directory.
+type extra struct{ name, to, text string }
 
 // epoch is the time of every file, so that the same packages make the same layer.
 var epoch = time.Unix(0, 0)
 
 // place copies the archive of a directory's content, with every name below prefix, and
-// adds links. The archive comes from inside a sandbox: names that lead out of the
+// adds more files. The archive comes from inside a sandbox: names that lead out of the
 // directory are refused here, all else by the store.
-func place(w io.Writer, archive io.Reader, prefix string, links []link) error {
+func place(w io.Writer, archive io.Reader, prefix string, extras []extra) error {
 	in, out := tar.NewReader(archive), tar.NewWriter(w)
 	p := placer{out: out, made: map[string]bool{}}
 	if err := p.dirs(prefix); err != nil {
@@ -41,8 +42,8 @@ func place(w io.Writer, archive io.Reader, prefix string, links []link) error {
 	if _, err := io.Copy(io.Discard, archive); err != nil {
 		return err
 	}
-	for _, l := range links {
-		if err := p.link(l); err != nil {
+	for _, e := range extras {
+		if err := p.add(e); err != nil {
 			return err
 		}
 	}
@@ -117,9 +118,16 @@ func (p *placer) copy(h *tar.Header, content io.Reader, prefix string) error {
 	return err
 }
 
-func (p *placer) link(l link) error {
-	if err := p.dirs(path.Dir(l.name)); err != nil {
+func (p *placer) add(e extra) error {
+	if err := p.dirs(path.Dir(e.name)); err != nil {
 		return err
 	}
-	return p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: l.name, Linkname: l.to, Mode: 0o777, ModTime: epoch})
+	if e.to != "" {
+		return p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.name, Linkname: e.to, Mode: 0o777, ModTime: epoch})
+	}
+	if err := p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.text)), Mode: 0o644, ModTime: epoch}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.out, e.text)
+	return err
 }

@@ -53,10 +53,10 @@ func TestPlace(t *testing.T) {
 	in := archiveOf(t, tar.Header{Typeflag: tar.TypeDir, Name: "./"}, tar.Header{Typeflag: tar.TypeDir, Name: "./bin/"}, tar.Header{Typeflag: tar.TypeReg, Name: "./bin/tool"},
 		tar.Header{Typeflag: tar.TypeLink, Name: "./bin/again", Linkname: "./bin/tool"}, tar.Header{Typeflag: tar.TypeSymlink, Name: "./bin/soft", Linkname: "../x"})
 	var out bytes.Buffer
-	if err := place(&out, in, "opt/x", []link{{"usr/local/bin/tool", "/opt/x/bin/tool"}}); err != nil {
+	if err := place(&out, in, "opt/x", []extra{{name: "usr/local/bin/tool", to: "/opt/x/bin/tool"}, {name: "etc/text", text: "words"}}); err != nil {
 		t.Fatal(err)
 	}
-	want := "opt/> opt/x/> opt/x/bin/> opt/x/bin/tool> opt/x/bin/again>opt/x/bin/tool opt/x/bin/soft>../x usr/> usr/local/> usr/local/bin/> usr/local/bin/tool>/opt/x/bin/tool"
+	want := "opt/> opt/x/> opt/x/bin/> opt/x/bin/tool> opt/x/bin/again>opt/x/bin/tool opt/x/bin/soft>../x usr/> usr/local/> usr/local/bin/> usr/local/bin/tool>/opt/x/bin/tool etc/> etc/text>"
 	if got := strings.Join(namesIn(t, &out), " "); got != want {
 		t.Errorf("got %s", got)
 	}

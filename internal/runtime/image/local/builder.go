@@ -64,17 +64,22 @@ const LabelKey = "atoll.build"
 
 // layer is one image to build: a base and what one script makes on top.
 type layer struct {
-	recipe   string
-	base     string // an image of the store, or the host
-	onHost   bool   // below the base are the host's own programs
-	alone    bool   // the script makes a whole root: the base is only what it runs in
-	script   string
-	dest     string // directory inside that is the layer's content
-	env      map[string]string
-	list     []byte                      // what the script reads: names and checksums of files
-	files    map[string]string           // by name in the sandbox: files of the host
-	fetch    func(context.Context) error // brings the files
-	commands []string                    // programs of dest/bin to link where the base keeps programs
+	recipe string
+	base   string // an image of the store, or the host
+	onHost bool   // below the base are the host's own programs
+	alone  bool   // the image has no base: it is only what the script runs in
+	isRoot bool   // the content is that of the root, not of dest
+
+	script string
+	dest   string // directory inside that is the layer's content
+	env    map[string]string
+	list   []byte                      // what the script reads: names and checksums of files
+	files  map[string]string           // by name in the sandbox: files of the host
+	fetch  func(context.Context) error // brings the files
+	inputs map[string][]byte           // more files for the script, by name
+
+	commands []string          // programs of dest/bin to link where the base keeps programs
+	texts    map[string]string // files of the image beside the content
 	names    []string
 	labels   map[string]string
 	source   string
@@ -84,7 +89,7 @@ type layer struct {
 // key is the hash of everything that the result depends on.
 func (l *layer) key(baseID string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %t %q", l.recipe, baseID, l.script, l.dest, l.env, l.list, l.commands, l.alone, l.user)
+	fmt.Fprintf(sum, "%q %q %q %q %q %q %q %q %q %t %t %q", l.recipe, baseID, l.script, l.dest, l.env, l.list, l.inputs, l.commands, l.texts, l.alone, l.isRoot, l.user)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

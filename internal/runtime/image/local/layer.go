@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -82,7 +83,7 @@ func (b *Builder) add(ctx context.Context, step *Step, l *layer, o rootfs.LayerO
 		ran <- err
 	}()
 	go func() {
-		err := place(placedIn, raw, l.prefix(), l.links())
+		err := place(placedIn, raw, l.prefix(), l.extras())
 		_ = raw.CloseWithError(errOr(err, io.ErrClosedPipe))
 		_ = placedIn.CloseWithError(errOr(err, io.EOF))
 	}()
@@ -99,7 +100,7 @@ func (b *Builder) add(ctx context.Context, step *Step, l *layer, o rootfs.LayerO
 
 // prefix is where in the image the content of the step's directory is.
 func (l *layer) prefix() string {
-	if l.alone {
+	if l.isRoot {
 		return ""
 	}
 	return strings.TrimPrefix(l.dest, "/")
@@ -117,7 +118,9 @@ func (l *layer) writeInputs(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "packages"), 0o755); err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"script": []byte(l.script), "list": l.list} {
+	texts := map[string][]byte{"script": []byte(l.script), "list": l.list}
+	maps.Copy(texts, l.inputs)
+	for name, text := range texts {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return err
 		}
@@ -154,16 +157,19 @@ func (b *Builder) pathOf(ctx context.Context, base string) string {
 	return searchPath
 }
 
-// links are those of the layer's commands in the directory where the base has its
-// own, which login shells search. The host's directory is the host's.
-func (l *layer) links() (links []link) {
-	if l.onHost || l.alone {
-		return nil
-	}
+// extras are the files beside the content: links to the layer's commands in the
+// directory where the base has its own, which login shells search, and texts. The
+// host's directory is the host's.
+func (l *layer) extras() (all []extra) {
 	for _, command := range l.commands {
-		links = append(links, link{path.Join("usr/local/bin", command), path.Join(l.dest, "bin", command)})
+		if !l.onHost && !l.alone {
+			all = append(all, extra{name: path.Join("usr/local/bin", command), to: path.Join(l.dest, "bin", command)})
+		}
 	}
-	return links
+	for _, name := range slices.Sorted(maps.Keys(l.texts)) {
+		all = append(all, extra{name: name, text: l.texts[name]})
+	}
+	return all
 }
 
 func spaceHint(dir string, err error) error {

@@ -107,7 +107,10 @@ func (b *Builder) packages(ctx context.Context, first string, l *layer, more ...
 	version := versionOf(tree, first)
 	archives := filepath.Join(b.Dir, archivesDir)
 	l.list, l.files = listOf(tree, archives)
-	l.env = map[string]string{"PROGRAMS": strings.Join(l.commands, " ")}
+	if l.env == nil {
+		l.env = map[string]string{}
+	}
+	l.env["PROGRAMS"] = strings.Join(l.commands, " ")
 	l.labels = map[string]string{LabelVersion: version}
 	l.names = append(l.names, versioned(l.names[0], version)...)
 	l.source = first[:strings.LastIndex(first, "@")] + "@" + version + " from npm"
@@ -175,9 +178,11 @@ func versionOf(tree []npm.Package, wanted string) string {
 }
 
 func script(name string) (string, error) {
-	text, err := images.Files.ReadFile("local/" + name)
+	text, err := scriptBytes(name)
 	return string(text), err
 }
+
+func scriptBytes(name string) ([]byte, error) { return images.Files.ReadFile("local/" + name) }
 
 // clean removes the entries of the builder's directory whose names begin so.
 func (b *Builder) clean(prefix string) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,15 @@ import (
 
 // The recipes that can be built without an engine.
 const (
-	recipeSandbox = "sandbox"
-	recipeCommon  = "common"
+	recipeSandbox  = "sandbox"
+	recipeCommon   = "common"
+	recipeOpenClaw = "openclaw"
+	recipeStore    = "pnpm-store"
 )
 
 // CanBuild reports whether a recipe can be built without an engine.
 func CanBuild(recipe image.Recipe) bool {
-	return slices.Contains([]string{recipeSandbox, recipeCommon}, recipe.Name)
+	return slices.Contains([]string{recipeSandbox, recipeCommon, recipeOpenClaw, recipeStore}, recipe.Name)
 }
 
 // Recipe builds the image of a recipe from packages of the machine's distribution and
@@ -43,7 +46,7 @@ func (b *Builder) Recipe(ctx context.Context, recipe image.Recipe, opts image.Op
 	}
 	defer release()
 	b.clean(stepPrefix)
-	made, err := b.recipe(ctx, recipe, args, target)
+	made, err := b.recipe(ctx, recipe, &order{args, target, opts.Lockfile})
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +69,35 @@ func (b *Builder) checkRecipe(recipe image.Recipe, opts *image.Options) error {
 	case len(opts.With) > 0, opts.Network != "":
 		return errhint.With(errors.New("--with and --network are for engines"), hint)
 	}
+	if recipe.Name == recipeStore {
+		return nil
+	}
 	return b.Apt.Available()
 }
 
-func (b *Builder) recipe(ctx context.Context, recipe image.Recipe, args map[string]string, target string) (*Result, error) {
-	if recipe.Name == recipeSandbox {
-		return b.system(ctx, system{recipe: recipe.Name, name: target, user: args[image.ArgFinalUser], packages: args[image.ArgPackages]})
+// order is what was asked of a recipe.
+type order struct {
+	args     map[string]string
+	target   string
+	lockfile []byte
+}
+
+func (b *Builder) recipe(ctx context.Context, recipe image.Recipe, o *order) (*Result, error) {
+	switch recipe.Name {
+	case recipeCommon:
+		return b.common(ctx, o)
+	case recipeOpenClaw:
+		return b.openclaw(ctx, o)
+	case recipeStore:
+		return b.store(ctx, o)
 	}
-	return b.common(ctx, args, target)
+	return b.system(ctx, system{recipe: recipe.Name, name: o.target, user: o.args[image.ArgFinalUser], packages: o.args[image.ArgPackages]})
 }
 
 // common builds the sandbox for development: more packages, and package managers of
 // npm on top.
-func (b *Builder) common(ctx context.Context, args map[string]string, target string) (*Result, error) {
+func (b *Builder) common(ctx context.Context, o *order) (*Result, error) {
+	args, target := o.args, o.target
 	plain, err := packagesOf(recipeSandbox)
 	if err != nil {
 		return nil, err
@@ -116,6 +135,8 @@ func packagesOf(name string) (string, error) {
 type system struct {
 	recipe, name   string
 	user, packages string
+	uid            int    // of the user; 0 is the usual one
+	home           string // of the user; "" is the usual one
 }
 
 // aptDir is where apt-get keeps its state.
@@ -137,8 +158,8 @@ func (b *Builder) system(ctx context.Context, s system) (*Result, error) {
 		return nil, spaceHint(b.Dir, err)
 	}
 	l := &layer{
-		recipe: s.recipe, base: rootfs.HostName, onHost: true, alone: true, dest: "/opt/atoll/root", names: []string{s.name}, user: s.user,
-		env: map[string]string{"HOME_USER": s.user, "HOME_UID": strconv.Itoa(sandboxUID)}, files: map[string]string{},
+		recipe: s.recipe, base: rootfs.HostName, onHost: true, alone: true, isRoot: true, dest: "/opt/atoll/root", names: []string{s.name}, user: s.user,
+		env: map[string]string{"HOME_USER": s.user, "HOME_UID": strconv.Itoa(cmp.Or(s.uid, sandboxUID)), "HOME_DIR": s.home}, files: map[string]string{},
 		source: "packages of this machine's distribution",
 	}
 	if l.script, err = script("debian.sh"); err != nil {

@@ -137,3 +137,31 @@ func TestFailures(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The packages of a pnpm lockfile are those of a registry, of whichever version the file is.
+func TestParsePnpmLock(t *testing.T) {
+	lock := func(packages string) []byte {
+		return []byte("lockfileVersion: '9.0'\n\npackages:\n\n" + packages + "\nsnapshots:\n\n  other@1.0.0: {}\n")
+	}
+	entry := func(key, more string) string {
+		return fmt.Sprintf("  '%s':\n    resolution: {integrity: %s%s}\n\n", key, integrity(key), more)
+	}
+	list, err := ParsePnpmLock(lock(entry("is-number@7.0.0", "") + entry("@scope/name@1.2.3-beta.1", "") + entry("/old@1.0.0(peer@2.0.0)", "")))
+	if err != nil || len(list) != 3 || list[0].spec() != "@scope/name@1.2.3-beta.1" || list[1].spec() != "is-number@7.0.0" || list[2].spec() != "old@1.0.0" {
+		t.Errorf("%+v %v", list, err)
+	}
+	for name, text := range map[string]string{
+		"tarball": entry("a@1.0.0", ", tarball: file:///etc/passwd"),
+		"address": entry("a@https://example.com/a.tgz", ""),
+		"path":    entry("../a@1.0.0", ""),
+		"option":  entry("--x@1.0.0", ""),
+		"git":     "  a@1.0.0:\n    resolution: {repo: x, commit: y, type: git}\n",
+		"no sum":  "  a@1.0.0:\n    resolution: {}\n",
+		"empty":   "",
+		"bomb":    "  a: &a [x,x]\n  b: [*a,*a]\n",
+	} {
+		if list, err := ParsePnpmLock(lock(text)); err == nil {
+			t.Errorf("%s: taken as %+v", name, list)
+		}
+	}
+}
