@@ -149,8 +149,11 @@ func (i *Instance) end(ctx context.Context, verb string, how func(*os.File) erro
 
 func (i *Instance) endRun(ctx context.Context, how func(*os.File) error) error {
 	held, err := i.record.Run.openPidfd()
-	if err != nil || held == nil {
+	if err != nil {
 		return err
+	}
+	if held == nil {
+		return i.settleOverlays()
 	}
 	defer held.Close()
 	if err := i.thaw(); err != nil { // with version 1, not even SIGKILL reaches a frozen process
@@ -159,7 +162,10 @@ func (i *Instance) endRun(ctx context.Context, how func(*os.File) error) error {
 	if err := how(held); err != nil {
 		return err
 	}
-	return await(ctx, held)
+	if err := await(ctx, held); err != nil {
+		return err
+	}
+	return i.settleOverlays()
 }
 
 // Remove kills the sandbox and removes its files and control group.

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -81,6 +82,20 @@ func newOverlay(options, flags []string) (int, error) {
 		return 0, err
 	}
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+// settleOverlays brings what a sandbox that has ended changed to disk: its mounts
+// are volatile.
+func (i *Instance) settleOverlays() error {
+	for _, m := range i.record.Spec.Mounts {
+		if m.Overlay == nil {
+			continue
+		}
+		if err := overlay.AfterStop(m.Overlay.Dir); err != nil && !errors.Is(err, overlay.ErrNone) {
+			return err
+		}
+	}
+	return nil
 }
 
 func volatileOption(o *sandbox.OverlayMount) string {

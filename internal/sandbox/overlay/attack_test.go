@@ -321,11 +321,11 @@ func TestAttackGitFile(t *testing.T) {
 // Files and directories that forbid reading are told to an ordinary user.
 func TestAttackUnreadable(t *testing.T) {
 	eachWay(t, project(), func(t *testing.T, s *stage) {
-		s.inside(t, `mkdir dark; echo x > dark/x; chmod 000 dark; printf 'HELLO\n' > README.md; chmod 000 README.md; chmod 000 src`)
+		s.inside(t, `mkdir dark; echo x > dark/x; chmod 000 dark; printf 'HELLO\n' > README.md; chmod 000 README.md; chmod 000 src; touch dir/one; chmod 444 dir`)
 		lines := s.lines(t)
 		want := []string{"added dark/\nadded dark/x", "modified README.md"}
 		if os.Geteuid() != 0 {
-			want = []string{"special dark", "special README.md", "special src"}
+			want = []string{"special dark", "special README.md", "special src", "mode dir/ 755 -> 444", "special dir/one"}
 		}
 		for _, want := range want {
 			if !strings.Contains(lines, want) {

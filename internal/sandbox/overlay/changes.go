@@ -95,6 +95,20 @@ func (r *reader) special(at string, mode uint32, note string) error {
 	return r.emit(Change{Path: at, Kind: Special, Mode: fileMode(mode), Note: note})
 }
 
+// unseen reports an entry that could not be examined. One that is gone by now is
+// no change.
+func (r *reader) unseen(at string, mode uint32, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, errMark):
+		return r.special(at, mode, errMark.Error())
+	case errors.Is(err, fs.ErrPermission) || isExchanged(err):
+		return r.special(at, mode, "it cannot be read: "+err.Error())
+	}
+	return err
+}
+
 // names reads the names of a directory within what may still be looked at.
 func (r *reader) names(dir *os.File) ([]string, error) {
 	if dir == nil {
@@ -136,8 +150,11 @@ func baseStat(here *os.File, name string) (*unix.Stat_t, error) {
 // deleted reports that an entry of the base is gone, and all that is in it.
 func (r *reader) deleted(here *os.File, name, at string) error {
 	st, err := baseStat(here, name)
-	if err != nil || st == nil || r.appliedGone(at) {
-		return err
+	if err != nil {
+		return r.unseen(at, 0, err)
+	}
+	if st == nil || r.appliedGone(at) {
+		return nil
 	}
 	if err := r.emit(Change{Path: at, Kind: Deleted, OldMode: fileMode(st.Mode), Size: st.Size}); err != nil {
 		return err

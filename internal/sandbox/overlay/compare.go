@@ -27,9 +27,12 @@ func (f file) format() uint32 { return f.st.Mode & unix.S_IFMT }
 
 // compare reports how a file differs from what the base has in its place.
 func (r *reader) compare(f file, here *os.File) error {
+	if r.appliedSame(f) {
+		return nil
+	}
 	old, err := baseStat(here, f.name)
-	if err != nil || r.appliedSame(f) {
-		return err
+	if err != nil {
+		return r.unseen(f.at, f.st.Mode, err)
 	}
 	c := Change{Path: f.at, From: f.from, Kind: Added, Mode: fileMode(f.st.Mode), Size: f.st.Size}
 	switch {

@@ -1,8 +1,6 @@
 package overlay
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -47,10 +45,8 @@ func (r *reader) copyDir(d copied) error {
 // copyEntry reports one entry of a copy.
 func (r *reader) copyEntry(d copied, name string, noted entry) error {
 	st, err := statAt(d.dir, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
+	if err != nil {
+		return r.unseen(path.Join(d.at, name), 0, err)
 	}
 	now := entryOf(&st)
 	if now.isDir() {
@@ -70,10 +66,8 @@ func (r *reader) copySubdirectory(parent copied, name string, st *unix.Stat_t, n
 	}
 	var err error
 	below.dir, err = openDirAt(parent.dir, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return r.special(below.at, st.Mode, "it cannot be read: "+err.Error())
+	if err != nil {
+		return r.unseen(below.at, st.Mode, err)
 	}
 	defer closeFile(below.dir)
 	if noted.Mode != st.Mode {

@@ -64,14 +64,12 @@ func openFileAt(dir *os.File, name string) (*os.File, error) {
 
 // sortedNames reads all names of a directory, at most limit.
 func sortedNames(dir *os.File, limit int) ([]string, error) {
-	again, err := openDirAt(dir, ".")
-	if err != nil {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	defer again.Close()
 	var names []string
 	for {
-		some, err := again.Readdirnames(readChunk)
+		some, err := dir.Readdirnames(readChunk)
 		names = append(names, some...)
 		if len(names) > limit {
 			return nil, errTooMany

@@ -13,40 +13,31 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
-// Reconcile is called after the sandbox stopped. It takes out of an upper what
-// is the same as in the base, or was when it was applied, so that the base shows
-// again. It brings the changes to disk, after which no crash tears them.
+// Reconcile takes out of an upper what is the same as in the base, or was when it
+// was applied, so that the base shows again. Nothing may be mounted from it.
 func (t *Tree) Reconcile(ctx context.Context) error {
+	if t.Kind == Copy {
+		return nil // Refresh brings newer files
+	}
 	base, err := t.openBase()
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	above, err := hostpath.OpenDir(t.above())
+	upper, err := hostpath.OpenDir(t.Upper())
 	if err != nil {
 		return err
 	}
-	defer above.Close()
-	if t.Kind == Kernel {
-		applied, err := readApplied(filepath.Join(t.Dir, appliedName))
-		if err != nil {
-			return err
-		}
-		d := dropper{&reader{ctx: ctx, tree: t, base: base, left: MaxEntries, hidden: t.hiddenPaths(), applied: applied}}
-		if _, err := d.dir(layers{above: above, lower: base, here: base}, "", 0); err != nil {
-			return fmt.Errorf("reconcile the overlay of %q: %w", t.Base, err)
-		}
-	}
-	if t.Kind == Copy || t.Torn { // the mark of a torn one stays until a person decides
-		return nil
-	}
-	if marked, err := t.volatileMark(); err != nil || !marked {
+	defer upper.Close()
+	applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+	if err != nil {
 		return err
 	}
-	if err := syncTree(above); err != nil {
-		return err
+	d := dropper{&reader{ctx: ctx, tree: t, base: base, left: MaxEntries, hidden: t.hiddenPaths(), applied: applied}}
+	if _, err := d.dir(layers{above: upper, lower: base, here: base}, "", 0); err != nil {
+		return fmt.Errorf("reconcile the overlay of %q: %w", t.Base, err)
 	}
-	return t.removeVolatileMark()
+	return nil
 }
 
 // dropper removes from an upper what is the same as in the base.
@@ -77,11 +68,11 @@ func (d dropper) entry(l layers, name, at string, depth int) (bool, error) {
 	}
 	st, err := statAt(l.above, name)
 	if err != nil {
-		return false, err
+		return false, ignoreUnreadable(err)
 	}
 	old, err := baseStat(l.here, name)
 	if err != nil {
-		return false, err
+		return false, ignoreUnreadable(err)
 	}
 	same := false
 	switch {
@@ -98,7 +89,7 @@ func (d dropper) entry(l layers, name, at string, depth int) (bool, error) {
 	if err != nil || !same {
 		return false, err
 	}
-	return true, unix.Unlinkat(int(l.above.Fd()), name, 0)
+	return dropped(unix.Unlinkat(int(l.above.Fd()), name, 0))
 }
 
 // sameFile compares a file or link of the upper with the base's, mode included.
@@ -131,8 +122,12 @@ func (d dropper) subdirectory(parent layers, name, at string, st *unix.Stat_t, d
 	if err := unix.Fstat(int(l.here.Fd()), &old); err != nil || old.Mode != st.Mode || old.Uid != st.Uid || old.Gid != st.Gid {
 		return false, err
 	}
-	return true, unix.Unlinkat(int(parent.above.Fd()), name, unix.AT_REMOVEDIR)
+	return dropped(unix.Unlinkat(int(parent.above.Fd()), name, unix.AT_REMOVEDIR))
 }
+
+// dropped reports whether an entry was removed. One in a directory that forbids it
+// stays.
+func dropped(err error) (bool, error) { return err == nil, ignoreUnreadable(err) }
 
 // ignoreUnreadable drops errors of directories that are left as they are.
 func ignoreUnreadable(err error) error {

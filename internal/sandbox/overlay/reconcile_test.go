@@ -62,9 +62,6 @@ func TestReconcileDropsWhatEqualsTheBase(t *testing.T) {
 				t.Errorf("%s in the upper: %v, want %v", name, err == nil, want)
 			}
 		}
-		if mark, err := s.volatileMark(); mark || err != nil {
-			t.Errorf("the mark of a volatile mount is there: %v, %v", mark, err)
-		}
 		fill(t, s.Base, map[string]string{"same": "by the host\n"})
 		s.inside(t, `test "$(cat same)" = "by the host" && test "$(cat README.md)" = "hello
 more" && ! test -e dir/one`)
@@ -112,21 +109,34 @@ func TestTornAfterAnotherBoot(t *testing.T) {
 	})
 }
 
-// A mount that ended in Reconcile is not torn by a boot.
-func TestReconciledIsNotTorn(t *testing.T) {
+// A sandbox that ended in AfterStop is not torn by a boot; one that was started
+// again is.
+func TestStoppedIsNotTorn(t *testing.T) {
 	eachWay(t, project(), func(t *testing.T, s *stage) {
-		s.inside(t, "echo x > x")
-		if err := s.Reconcile(t.Context()); err != nil {
+		s.inside(t, "echo x > x; mkdir d; ln -s x d/l; mkfifo d/p; mkdir dark; chmod 000 dark; mkdir r; touch r/r; chmod 444 r")
+		if err := AfterStop(s.Dir); err != nil {
 			t.Fatal(err)
 		}
-		s.Boot = "another"
-		if err := s.save(); err != nil {
-			t.Fatal(err)
+		reboot := func(torn bool) {
+			t.Helper()
+			now, err := Load(s.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now.Boot = "another"
+			if err := now.save(); err != nil {
+				t.Fatal(err)
+			}
+			if err := AfterStop(s.Dir); err != nil { // of a sandbox that the boot ended
+				t.Fatal(err)
+			}
+			if again, err := Prepare(t.Context(), s.request); err != nil || again.Torn != torn {
+				t.Fatalf("torn %v, %v, want %v", again.Torn, err, torn)
+			}
 		}
-		if again, err := Prepare(t.Context(), s.request); err != nil || again.Torn {
-			t.Fatalf("%+v, %v", again, err)
-		}
+		reboot(false)
 		s.inside(t, "test -e x")
+		reboot(s.Kind == Kernel)
 	})
 }
 

@@ -42,6 +42,7 @@ type Tree struct {
 	Costs    []string    `json:"costs,omitempty"`
 	Boot     string      `json:"boot,omitempty"`
 	Volatile bool        `json:"volatile,omitempty"`
+	Settled  bool        `json:"settled,omitempty"` // all changes were brought to disk since the last mount
 	Torn     bool        `json:"torn,omitempty"`
 	Hidden   []Hidden    `json:"hidden,omitempty"`
 	Foreign  bool        `json:"foreign,omitempty"` // the base's file system has times and inodes of its own

@@ -32,7 +32,7 @@ func syncDir(dir *os.File, left *int) error {
 	for _, name := range names {
 		st, err := statAt(dir, name)
 		if err != nil {
-			return err
+			return errors.Join(err, errTooMany)
 		}
 		if err := syncEntry(dir, name, &st, left); err != nil {
 			return err

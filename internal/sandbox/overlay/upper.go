@@ -1,8 +1,6 @@
 package overlay
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -89,10 +87,8 @@ func (r *reader) hereOnly(l layers, there []string, at string) error {
 // upperEntry reports one entry of the upper.
 func (r *reader) upperEntry(l layers, name, at string, depth int) error {
 	st, err := statAt(l.above, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
+	if err != nil {
+		return r.unseen(at, 0, err)
 	}
 	switch {
 	case isWhiteout(&st):
@@ -109,10 +105,8 @@ func (r *reader) upperEntry(l layers, name, at string, depth int) error {
 // movedEntry reports one entry of the base that a directory's rename moved.
 func (r *reader) movedEntry(l layers, name, at string, depth int) error {
 	st, err := statAt(l.lower, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
+	if err != nil {
+		return r.unseen(at, 0, err)
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		below := l
@@ -129,13 +123,8 @@ func (r *reader) enter(parent layers, name, at string, st *unix.Stat_t, depth in
 	}
 	l, err := r.open(parent, name)
 	defer l.close()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, errMark):
-		return r.special(at, st.Mode, errMark.Error())
-	case err != nil:
-		return r.special(at, st.Mode, "it cannot be read: "+err.Error())
+	if err != nil {
+		return r.unseen(at, st.Mode, err)
 	}
 	if err := r.directory(l, parent.here, name, at, st); err != nil {
 		return err
@@ -147,7 +136,7 @@ func (r *reader) enter(parent layers, name, at string, st *unix.Stat_t, depth in
 func (r *reader) directory(l layers, here *os.File, name, at string, st *unix.Stat_t) error {
 	old, err := baseStat(here, name)
 	if err != nil {
-		return err
+		return r.unseen(at, st.Mode, err)
 	}
 	c := Change{Path: at, Mode: fileMode(st.Mode), Kind: Added}
 	switch {

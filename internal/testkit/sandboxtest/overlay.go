@@ -29,6 +29,9 @@ var overlayCases = []testCase{
 		if err := inst.Stop(s.t.Context(), 2*time.Second); err != nil {
 			s.t.Fatal(err)
 		}
+		if tree, err := overlay.Load(spec.Mounts[0].Overlay.Dir); err != nil || tree.Volatile != tree.Settled {
+			s.t.Errorf("the changes were not brought to disk: %+v, %v", tree, err)
+		}
 		if err := inst.Start(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
