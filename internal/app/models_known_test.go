@@ -50,7 +50,7 @@ func TestModelInfoGoesBeforeWhatWasKnown(t *testing.T) {
 // Records of delivered commits are no requests to models.
 func TestOnlyRequestsToModelsAreCounted(t *testing.T) {
 	a, _ := openMoney(t, "")
-	log, err := a.Models.AuditLog(func(s string) string { return s })
+	log, err := a.Models.AuditLog()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestBudgetsOfTheConfiguration(t *testing.T) {
 
 func TestTheAuditLogIsTheInstallations(t *testing.T) {
 	a, _ := openMoney(t, "")
-	log, err := a.Models.AuditLog(nil)
+	log, err := a.Models.AuditLog()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,8 @@ func TestAnAnchorFindsWhatTheDirectoryCannot(t *testing.T) {
 
 func TestTextsAreBoundedAndRedacted(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, audit.Options{Scrub: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }})
+	l := open(t, dir, audit.Options{})
+	l.AddScrubber(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
 	r := paid("x")
 	r.ModelAsked = "m\n{\"kind\":\"close\"}\x1b[31m\u202e\xff" + strings.Repeat("M", 1<<20)
 	r.ModelAnswered = "sk-abcdefghijklmnopqrstuvwx"

@@ -12,7 +12,8 @@ import (
 // Records of all kinds are in one chain; verify and tail take them as they come.
 func TestKindsShareOneChain(t *testing.T) {
 	dir, key := t.TempDir(), "sk-"+strings.Repeat("a", 20)
-	l := open(t, dir, audit.Options{Scrub: func(s string) string { return strings.ReplaceAll(s, "host-secret", "[secret]") }})
+	l := open(t, dir, audit.Options{})
+	l.AddScrubber(func(s string) string { return strings.ReplaceAll(s, "host-secret", "[secret]") })
 	who := audit.Subject{Account: "ann", Run: "r1"}
 	for _, e := range []audit.Event{
 		paid("m1"), &audit.ExecEvent{Time: time.Now(), Subject: who, Sandbox: "sbx", Program: "/bin/" + key + " host-secret", Arguments: 2},

@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Options are the numbers of a Log; zero is the default.
 type Options struct {
-	Scrub  func(string) string // takes known secrets out of a text; may be nil
-	Logger *slog.Logger        // nil discards
-	Now    func() time.Time    // nil is the clock
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil is the clock
 
 	QueueBytes  int           // of records that wait to be written
 	SyncEvery   time.Duration // how long a record may be in memory only
@@ -69,6 +69,8 @@ type Log struct {
 	awake   bool // the writer looks at the queue by itself
 	failing error
 	closed  bool
+	// scrubbers take known secrets out of a text. Each is there until it is removed.
+	scrubbers []*func(string) string
 
 	wake    chan struct{}
 	stop    chan struct{}
@@ -133,12 +135,33 @@ func (l *Log) Append(e Event) error {
 	if err := l.state(); err != nil {
 		return err
 	}
-	l.queue = append(appendEvent(l.queue, e, l.options.Scrub), '\n')
+	l.queue = append(appendEvent(l.queue, e, l.scrub), '\n')
 	if !l.awake || len(l.queue) > l.options.QueueBytes/2 {
 		l.awake = true
 		l.wakeWriter()
 	}
 	return nil
+}
+
+// AddScrubber has a function take known secrets out of the texts of all events from
+// now on, until remove is called.
+func (l *Log) AddScrubber(scrub func(string) string) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.scrubbers = append(l.scrubbers, &scrub)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.scrubbers = slices.DeleteFunc(l.scrubbers, func(s *func(string) string) bool { return s == &scrub })
+	}
+}
+
+// scrub takes known secrets out of a text.
+func (l *Log) scrub(text string) string {
+	for _, scrub := range l.scrubbers {
+		text = (*scrub)(text)
+	}
+	return text
 }
 
 // wakeWriter makes the writer look at the queue now.
@@ -274,19 +297,26 @@ func (l *Log) drain() error {
 	l.queue, l.spare = l.spare[:0], nil
 	l.notFull.Broadcast()
 	l.mu.Unlock()
-	now := l.options.Now()
-	for rest := batch; len(rest) > 0; {
+	l.addBatch(batch, l.options.Now())
+	l.mu.Lock()
+	l.spare = batch[:0]
+	l.mu.Unlock()
+	if l.hasPending() {
+		return l.takePending()
+	}
+	return l.segment.write()
+}
+
+// addBatch adds records, one a line, to the segment.
+func (l *Log) addBatch(batch []byte, now time.Time) {
+	for len(batch) > 0 {
 		var body []byte
-		body, rest, _ = bytes.Cut(rest, []byte{'\n'})
+		body, batch, _ = bytes.Cut(batch, []byte{'\n'})
 		l.segment.addRecord(body)
 		if l.segment.lines-l.segment.signed >= checkpointLines {
 			l.segment.checkpoint(now, kindCheckpoint)
 		}
 	}
-	l.mu.Lock()
-	l.spare = batch[:0]
-	l.mu.Unlock()
-	return l.segment.write()
 }
 
 // ensureSegment opens a segment, a new one when the current is too large or old.
@@ -331,7 +361,7 @@ func (l *Log) finish() error {
 	waiting := len(l.queue)
 	l.mu.Unlock()
 	var err error
-	if waiting > 0 {
+	if waiting > 0 || l.hasPending() {
 		err = l.drain()
 	}
 	err = errors.Join(err, l.maintain())

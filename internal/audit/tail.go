@@ -28,7 +28,7 @@ func Tail(dir string, n int, match func(json string) bool) ([]Entry, error) {
 		}
 		return nil, err
 	}
-	var last []Entry
+	last := pendingEntries(dir, match)
 	for _, name := range slices.Backward(names) {
 		entries, err := records(dir, name, n, match)
 		if err != nil {

@@ -98,6 +98,14 @@ func whereDenied(a *app.App, who provide.Subject, err error) error {
 	return err
 }
 
+// runAudited is runCommand with a record in the audit log.
+func (e *env) runAudited(ctx context.Context, a *app.App, s *provide.ReadySandbox, o commandOptions, argv []string) error {
+	if err := a.Models.AuditCommand(s, o.Account, argv); err != nil {
+		return err
+	}
+	return e.runCommand(ctx, s, o, argv)
+}
+
 // runCommand runs argv and ends with its exit code.
 func (e *env) runCommand(ctx context.Context, s *provide.ReadySandbox, o commandOptions, argv []string) error {
 	command, err := e.command(s, o, argv)

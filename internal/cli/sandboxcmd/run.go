@@ -109,7 +109,7 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	if o.wantsModels() {
 		return e.runWithModels(ctx, a, session, &o, argv)
 	}
-	return e.runCommand(ctx, session, o.commandOptions, argv)
+	return e.runAudited(ctx, a, session, o.commandOptions, argv)
 }
 
 func (o *runOptions) open(ctx context.Context, e *env, who provide.Subject) (*app.App, provide.Subject, error) {

@@ -48,5 +48,5 @@ func runExec(ctx context.Context, e *env, o commandOptions, argv []string) error
 		return err
 	}
 	defer session.Release()
-	return e.runCommand(ctx, session, o, argv)
+	return e.runAudited(ctx, a, session, o, argv)
 }

@@ -84,7 +84,7 @@ func (e *env) execIn(ctx context.Context, o commandOptions, words []string) erro
 	if argv[0] == "--" && len(argv) > 1 {
 		argv = argv[1:]
 	}
-	return e.runCommand(ctx, session, o, argv)
+	return e.runAudited(ctx, a, session, o, argv)
 }
 
 // NewTopLogsCommand returns the command `atoll logs`.

@@ -21,7 +21,7 @@ func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
 	if l.Denied != nil {
 		e.Denied = l.Denied.Error()
 	}
-	log, err := g.parts.Models.AuditLog(g.worker.Models().Scrub)
+	log, err := g.parts.Models.AuditLog()
 	if err == nil {
 		err = log.Append(e)
 	}

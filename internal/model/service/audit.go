@@ -10,15 +10,14 @@ import (
 // AuditDir is where the audit log is.
 func AuditDir(s *provide.Settings) string { return filepath.Join(s.Paths.AtollState, "audit") }
 
-// AuditLog opens the audit log, once; scrub takes known secrets out of texts.
-// It is closed by Close.
-func (a *Service) AuditLog(scrub func(string) string) (*MeteredLog, error) {
+// AuditLog opens the audit log, once. It is closed by Close.
+func (a *Service) AuditLog() (*MeteredLog, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.audit != nil {
 		return a.audit, nil
 	}
-	log, err := audit.Open(AuditDir(a.Settings), audit.Options{Scrub: scrub, Logger: a.Logger})
+	log, err := audit.Open(AuditDir(a.Settings), audit.Options{Logger: a.Logger})
 	if err != nil {
 		return nil, err
 	}

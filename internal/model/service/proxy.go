@@ -33,6 +33,7 @@ type Proxy struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	after   func() error // what to end last; may be nil
+	unscrub func()       // ends that the audit log scrubs the keys
 }
 
 // pricePatience is how long providers have to tell their prices.
@@ -62,10 +63,11 @@ func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error)
 	if err != nil {
 		return nil, err
 	}
-	log, err := a.AuditLog(m.Scrub)
+	log, err := a.AuditLog()
 	if err != nil {
 		return nil, err
 	}
+	m.unscrub = log.AddScrubber(m.Scrub)
 	if !m.Scripted() {
 		m.learnPrices(ctx)
 	}
@@ -76,6 +78,7 @@ func (a *Service) openProxy(ctx context.Context, cfg config.LLM) (*Proxy, error)
 		WireLost: func(err error) bool { return errors.Is(err, machine.ErrLost) },
 	})
 	if err != nil {
+		m.unscrub()
 		return nil, err
 	}
 	var background context.Context
@@ -157,6 +160,7 @@ func (m *Proxy) Close() error {
 	if m.after != nil {
 		err = errors.Join(err, m.after())
 	}
+	m.unscrub()
 	return err
 }
 

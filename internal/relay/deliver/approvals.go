@@ -18,7 +18,7 @@ func (d *Deliverer) Approvals() *approval.Queue { return d.approvals }
 
 func (d *Deliverer) auditApproval(e approval.Event) {
 	q := &e.Question
-	log, err := d.models.AuditLog(nil)
+	log, err := d.models.AuditLog()
 	if err == nil {
 		err = log.Append(&audit.ApprovalEvent{
 			Time: time.Now(), Subject: audit.Subject{Account: q.Owner.Account, Agent: q.Owner.Agent, Session: q.Owner.Session, Run: q.Owner.Run},

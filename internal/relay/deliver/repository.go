@@ -80,7 +80,7 @@ func (d *Deliverer) AuditedRelays() (*Relays, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := d.models.AuditLog(nil)
+	log, err := d.models.AuditLog()
 	if err != nil {
 		return nil, err
 	}
