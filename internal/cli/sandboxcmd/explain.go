@@ -89,6 +89,7 @@ type explanation struct {
 	SessionKey     string                `json:"sessionKey"`
 	MainSessionKey string                `json:"mainSessionKey"`
 	Sandbox        explainedSandbox      `json:"sandbox"`
+	Outbound       explainedOutbound     `json:"outbound"`
 	Tool           *explainedTool        `json:"tool,omitzero"`
 	Path           *explainedPath        `json:"path,omitzero"`
 	Project        *console.FoundProject `json:"project,omitzero"` // the file in the working directory, if there is one
@@ -163,7 +164,7 @@ type explainedPath struct {
 func newExplanation(ctx context.Context, s *provide.Settings, p *plan.Plan, backend provide.Backend) *explanation {
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
-		Sandbox: explainSandbox(ctx, s, p, backend),
+		Sandbox: explainSandbox(ctx, s, p, backend), Outbound: explainOutbound(s),
 		Project: console.ProjectJSON(s.Project),
 		Ignored: console.OrEmpty(s.Config.Ignored()), Warnings: console.ProblemsJSON(p.Warnings),
 	}

@@ -21,6 +21,7 @@ func (e *env) printExplanation(s *provide.Settings, p *plan.Plan, x *explanation
 	pg.verdict()
 	pg.who(s)
 	pg.walls()
+	pg.outbound()
 	pg.files(p.Spec)
 	pg.environment()
 	pg.tools()

@@ -26,7 +26,7 @@ func (s *subject) open(ctx context.Context, t *overlay.Tree) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := s.models.AuditLog(nil)
+	log, err := s.models.AuditLog()
 	if err != nil {
 		return nil, err
 	}
