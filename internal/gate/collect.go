@@ -152,7 +152,7 @@ func (c *collection) set() (*Set, error) {
 // isParent reports whether an entry is a new directory that is made with what is in
 // it.
 func (c *collection) isParent(e *Entry) bool {
-	return e.Mode.IsDir() && (e.Kind == overlay.Added || e.Kind == overlay.Renamed) && c.parents[e.Path] && e.Verdict == Pass
+	return e.Mode.IsDir() && (e.Kind == overlay.Added || e.Kind == overlay.Renamed) && c.parents[e.Path]
 }
 
 // add adds a finding about an entry.

@@ -27,7 +27,7 @@ func (a *applier) finish() error {
 		return err
 	}
 	a.at("kept")
-	if err := a.noteAll(); err != nil {
+	if err := a.noteAll(false); err != nil {
 		return err
 	}
 	a.at("noted")
@@ -39,14 +39,50 @@ func (a *applier) finish() error {
 	return nil
 }
 
-// noteAll makes what the batch left count as begun. What something else changed
-// since is not noted.
-func (a *applier) noteAll() error {
+// noteAll makes what the batch left count as begun, where it is there: with back,
+// what was there before, else what the batch applied. What the host changed since is
+// not noted.
+func (a *applier) noteAll(back bool) error {
 	var paths []string
-	for i := range a.b.steps {
-		paths = append(paths, a.b.steps[i].Path)
+	for n := range a.b.steps {
+		s := &a.b.steps[n]
+		now, err := a.base.lookAt(s.Path)
+		if err != nil {
+			continue // it is not what the batch left
+		}
+		if left := a.leftOf(n, back); left.isNow(now) {
+			paths = append(paths, s.Path)
+		}
+	}
+	if len(paths) == 0 {
+		return nil
 	}
 	return a.opt.Source.NoteApplied(paths...)
+}
+
+// leftOf returns what a step left, with the file that it is.
+func (a *applier) leftOf(n int, back bool) *content {
+	s := &a.b.steps[n]
+	if back || s.After == nil {
+		if back {
+			return s.Before
+		}
+		return nil
+	}
+	left := *s.After
+	left.ID = a.b.new[n]
+	return &left
+}
+
+// isNow reports whether a path still has what was left there.
+func (c *content) isNow(now *content) bool {
+	switch {
+	case c == nil || now == nil:
+		return c == nil && now == nil
+	case c.Type == typeDir:
+		return now.Type == typeDir
+	}
+	return c.Type == now.Type && c.ID == now.ID && c.SHA256 == now.SHA256 && c.Link == now.Link
 }
 
 // keepOne moves the old file of a step to the undo directory.

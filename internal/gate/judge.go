@@ -201,25 +201,17 @@ func (g *Gate) conflict(base *baseDir, e *Entry) (string, error) {
 	if e.Kind == overlay.Special {
 		return "", nil
 	}
-	dir, leaf, err := base.parent(e.Path)
-	if (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)) && e.isNew() {
-		return "", nil // its directories are new too
-	}
-	if err != nil {
-		return "a directory above it is not what it was: " + err.Error(), nil
-	}
-	defer dir.Close()
-	var st unix.Stat_t
-	err = unix.Fstatat(int(dir.Fd()), leaf, &st, unix.AT_SYMLINK_NOFOLLOW)
+	st, err := base.stat(e.Path)
+	isDir := st != nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 	switch {
-	case errors.Is(err, unix.ENOENT) && e.isNew():
-		return "", nil
 	case err != nil:
+		return "a directory above it is not what it was: " + err.Error(), nil
+	case st == nil && !e.isNew():
 		return "the host has removed it", nil
-	case e.Kind == overlay.Added && !e.Mode.IsDir():
+	case st != nil && e.Kind == overlay.Added && (!isDir || !e.Mode.IsDir()):
 		return "the host has made a file of this name", nil
-	case e.Kind == overlay.Deleted && e.OldMode.IsDir() && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return "", nil
+	case isDir && (e.Kind == overlay.Deleted && e.OldMode.IsDir() || e.Mode.IsDir()):
+		return "", nil // files in it are entries of their own
 	}
 	begun, err := g.opt.Source.AsBegun(e.Path)
 	if err != nil {
@@ -229,6 +221,23 @@ func (g *Gate) conflict(base *baseDir, e *Entry) (string, error) {
 		return "the host has changed it since the agent began", nil
 	}
 	return "", nil
+}
+
+// stat returns what the base has at a path; nil if nothing.
+func (b *baseDir) stat(rel string) (*unix.Stat_t, error) {
+	dir, leaf, err := b.parent(rel)
+	if isGone(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	err = unix.Fstatat(int(dir.Fd()), leaf, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	return &st, err
 }
 
 // isNew reports whether the base had nothing at the path.

@@ -81,7 +81,7 @@ func (g *Gate) planOne(base *baseDir, e *Entry) ([]step, error) {
 // lookAt returns what the base has at a path; nil if nothing.
 func (b *baseDir) lookAt(rel string) (*content, error) {
 	dir, leaf, err := b.parent(rel)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+	if isGone(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func withExecutable(mode uint32, is bool) uint32 {
 func (b *baseDir) ownerAbove(rel string) (*content, error) {
 	for dir := path.Dir(rel); ; dir = path.Dir(dir) {
 		opened, _, err := b.parent(path.Join(dir, "x"))
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) && dir != "." {
+		if isGone(err) && dir != "." {
 			continue
 		}
 		if err != nil {

@@ -107,6 +107,7 @@ func (s *site) inside(script string) {
 		cmd.Args[len(cmd.Args)-1] = fmt.Sprintf("set -e\numask 022\nmount -t overlay -o %s overlay %s\ncd %s\n%s", options, merged, merged, script)
 		cmd.Dir = "/"
 	}
+	cmd.Env = append(os.Environ(), "HELPER="+os.Args[0])
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("inside: %v\n%s", err, out)
 	}

@@ -17,24 +17,17 @@ func (a *applier) takeBack() error {
 	if err := os.MkdirAll(a.undoDir(a.b.id), dirMode); err != nil {
 		return err
 	}
-	var restored []string
 	for n := range slices.Backward(a.b.steps) {
-		moved, err := a.takeBackOne(n)
-		if err != nil {
+		if err := a.takeBackOne(n); err != nil {
 			return fmt.Errorf("take back %q: %w", a.b.steps[n].Path, err)
-		}
-		if moved {
-			restored = append(restored, a.b.steps[n].Path)
 		}
 		a.at("took back one")
 	}
 	if err := a.syncDirs(); err != nil {
 		return err
 	}
-	if len(restored) > 0 {
-		if err := a.opt.Source.NoteApplied(restored...); err != nil {
-			return err
-		}
+	if err := a.noteAll(true); err != nil {
+		return err
 	}
 	a.at("took back")
 	a.b.result = ResultTakenBack
@@ -47,31 +40,28 @@ func (a *applier) takeBack() error {
 	return nil
 }
 
-// takeBackOne undoes one step, if it was done; moved says that the host's own file
-// was moved and is back as it was.
-func (a *applier) takeBackOne(n int) (moved bool, err error) {
+// takeBackOne undoes one step, if it was done.
+func (a *applier) takeBackOne(n int) error {
 	p, err := a.openPlace(n)
 	if isGone(err) {
-		return false, nil // its directory was not made, or the host moved it away
+		return nil // its directory was not made, or the host moved it away
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer p.close()
-	s := p.s
 	switch {
-	case s.isDir() && s.After != nil:
-		return false, p.removeDir()
-	case s.isDir():
-		err := p.makeDir(s.Before)
-		if errors.Is(err, unix.EEXIST) {
-			return false, nil
+	case p.s.isDir() && p.s.After != nil:
+		return p.removeDir()
+	case p.s.isDir():
+		if err := p.makeDir(p.s.Before); !errors.Is(err, unix.EEXIST) {
+			return err
 		}
-		return err == nil, err
-	case s.After == nil:
+		return nil
+	case p.s.After == nil:
 		return p.putBack()
-	case s.Before == nil:
-		return false, p.uncreate()
+	case p.s.Before == nil:
+		return p.uncreate()
 	}
 	return p.unexchange()
 }
@@ -81,25 +71,24 @@ func (p *place) dropTemp() error { return unix.Unlinkat(int(p.tdir.Fd()), p.temp
 
 // ours reports whether a name is the new file of the step, unchanged.
 func (p *place) ours(dir *os.File, name string) (bool, error) {
-	id, known := p.b.new[p.n]
+	_, known := p.b.new[p.n]
 	got, err := look(dir, name)
-	if err != nil || got == nil || !known {
+	if err != nil || !known || got == nil {
 		return false, err
 	}
-	return got.ID == id && got.SHA256 == p.s.After.SHA256 && got.Link == p.s.After.Link, nil
+	return p.leftOf(p.n, false).isNow(got), nil
 }
 
 // putBack gives a removed file its name again.
-func (p *place) putBack() (bool, error) {
-	got, err := look(p.tdir, p.temp)
-	if err != nil || got == nil {
-		return false, err
+func (p *place) putBack() error {
+	err := p.rename(unix.RENAME_NOREPLACE)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil // it was not removed
+	case errors.Is(err, unix.EEXIST):
+		return p.leave()
 	}
-	err = p.rename(unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EEXIST) {
-		return false, p.leave()
-	}
-	return err == nil && got.same(p.s.Before, true), err
+	return err
 }
 
 // leave keeps what is under the temporary name, where the path has something else.
@@ -110,8 +99,8 @@ func (p *place) leave() error {
 
 // uncreate removes a new file, under whichever name it is.
 func (p *place) uncreate() error {
-	if got, err := look(p.tdir, p.temp); err != nil || got != nil {
-		return errors.Join(err, p.dropTemp())
+	if err := p.dropTemp(); !errors.Is(err, unix.ENOENT) {
+		return err
 	}
 	mine, err := p.ours(p.dir, p.leaf)
 	if err != nil || !mine {
@@ -123,35 +112,34 @@ func (p *place) uncreate() error {
 	if mine, err = p.ours(p.tdir, p.temp); err != nil || mine {
 		return errors.Join(err, p.dropTemp())
 	}
-	_, err = p.putBack() // it was replaced in between
-	return err
+	return p.putBack() // it was replaced in between
 }
 
 // unexchange swaps the old file and the new one back.
-func (p *place) unexchange() (bool, error) {
+func (p *place) unexchange() error {
 	got, err := look(p.tdir, p.temp)
 	if err != nil || got == nil {
-		return false, err
+		return err
 	}
 	if id, known := p.b.new[p.n]; !known || got.ID == id {
-		return false, p.dropTemp() // it was not exchanged
+		return p.dropTemp() // it was not exchanged
 	}
 	mine, err := p.ours(p.dir, p.leaf)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if !mine {
-		return false, p.leave() // the host's newer file has the name
+		return p.leave() // the host's newer file has the name
 	}
 	if err := p.rename(unix.RENAME_EXCHANGE); err != nil {
-		return false, err
+		return err
 	}
 	if mine, err = p.ours(p.tdir, p.temp); err != nil || mine {
-		return got.same(p.s.Before, true), errors.Join(err, p.dropTemp())
+		return errors.Join(err, p.dropTemp())
 	}
 	// The host replaced our file in between; its file gets the name again.
 	if err := p.rename(unix.RENAME_EXCHANGE); err != nil {
-		return false, err
+		return err
 	}
-	return false, p.leave()
+	return p.leave()
 }

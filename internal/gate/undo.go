@@ -65,6 +65,8 @@ func (g *Gate) undoable(id string) (found *batch, err error) {
 		return nil, fmt.Errorf("%q: %w", id, ErrNoBatch)
 	case found.result != ResultApplied:
 		return nil, fmt.Errorf("%q: %w", id, ErrUndone)
+	case !g.isKept(found):
+		return nil, fmt.Errorf("%q: %w", id, ErrGone)
 	}
 	return found, nil
 }
@@ -120,6 +122,12 @@ func (c *content) leftBy(after *content, replaced bool) bool {
 	return c != nil && c.Type == after.Type && c.SHA256 == after.SHA256 && c.Link == after.Link && (c.Type == typeLink || c.Mode == after.Mode)
 }
 
+// isKept reports whether what a batch replaced is still kept.
+func (g *Gate) isKept(b *batch) bool {
+	_, err := os.Stat(g.undoDir(b.id))
+	return err == nil
+}
+
 // Past is a batch of the history.
 type Past struct {
 	ID       string    `json:"id"`
@@ -143,7 +151,7 @@ func (g *Gate) History() []Past {
 	}
 	past := []Past{}
 	for _, b := range slices.Backward(batches) {
-		p := Past{ID: b.id, Time: b.time, By: b.by, Files: []string{}, Result: b.result, Undoes: b.undoes, Left: b.left, Undoable: b.result == ResultApplied && !undone[b.id]}
+		p := Past{ID: b.id, Time: b.time, By: b.by, Files: []string{}, Result: b.result, Undoes: b.undoes, Left: b.left, Undoable: b.result == ResultApplied && !undone[b.id] && g.isKept(b)}
 		for n := range b.steps {
 			if !b.steps[n].Implied {
 				p.Files = append(p.Files, b.steps[n].Path)
