@@ -96,3 +96,35 @@ func TestBaseThatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// Two processes work with one overlay, and one of them was killed while it wrote.
+func TestNotesOfTwoProcesses(t *testing.T) {
+	eachWay(t, project(), func(t *testing.T, s *stage) {
+		other, err := Load(s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, s.Base, map[string]string{"README.md": "saved\n", "same": "saved\n", "swap": "saved\n"})
+		s.begun(t, map[string]bool{"README.md": false, "same": false, "swap": false})
+		if err := other.NoteApplied("README.md"); err != nil {
+			t.Fatal(err)
+		}
+		s.begun(t, map[string]bool{"README.md": true, "same": false})
+		file, err := os.OpenFile(filepath.Join(s.Dir, appliedName), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = file.WriteString(`{"path":"\"swap\"","entry":{"mode":33`)
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s.begun(t, map[string]bool{"README.md": true, "same": false, "swap": false})
+		if err := s.NoteApplied("same"); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{"README.md": true, "same": true, "swap": false}
+		s.begun(t, want)
+		(&stage{Tree: other}).begun(t, want)
+		s.expect(t)
+	})
+}

@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
@@ -26,6 +28,7 @@ const (
 type notes struct {
 	base    *manifest
 	applied map[string]appliedLine
+	read    versions
 
 	dir     string // whose entries were read last
 	entries map[string]entry
@@ -60,21 +63,40 @@ func (q *quoted) UnmarshalText(text []byte) error {
 	return err
 }
 
-// loadNotes reads the notes once. The caller holds t.mu.
+// loadNotes reads the notes, again only if another process has changed them. The
+// caller holds t.mu.
 func (t *Tree) loadNotes() (*notes, error) {
-	if t.notes != nil {
+	manifestAt, appliedAt := filepath.Join(t.Dir, baseManifest), filepath.Join(t.Dir, appliedName)
+	now := versions{versionOf(manifestAt), versionOf(appliedAt)}
+	if t.notes != nil && t.notes.read == now {
 		return t.notes, nil
 	}
-	base, err := openManifest(filepath.Join(t.Dir, baseManifest))
+	base, err := openManifest(manifestAt)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+	applied, err := readApplied(appliedAt)
 	if err != nil {
+		base.close()
 		return nil, err
 	}
-	t.notes = &notes{base: base, applied: applied}
+	if t.notes != nil {
+		t.notes.base.close()
+	}
+	t.notes = &notes{base: base, applied: applied, read: now}
 	return t.notes, nil
+}
+
+// versions tells whether the files of the notes are those that were read.
+type versions struct{ manifest, applied entry }
+
+// versionOf returns what changes with a file; nothing if it is not there.
+func versionOf(name string) entry {
+	var st unix.Stat_t
+	if err := unix.Lstat(name, &st); err != nil {
+		return entry{}
+	}
+	return entryOf(&st)
 }
 
 // forgetNotes closes the notes, which are read again when they are needed.
@@ -87,8 +109,9 @@ func (t *Tree) forgetNotes() {
 	}
 }
 
-// readApplied reads the lines of the file. A last line without an end was being
-// written when the host went down, and does not count.
+// readApplied reads the lines of the file. One that was not written whole, because
+// the host went down or the disk was full, does not count: then what was noted
+// before does, and the base is not as it was.
 func readApplied(name string) (map[string]appliedLine, error) {
 	found := map[string]appliedLine{}
 	file, err := os.Open(name)
@@ -100,14 +123,15 @@ func readApplied(name string) (map[string]appliedLine, error) {
 	defer file.Close()
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
-		if err != nil {
+		if errors.Is(err, io.EOF) {
 			return found, nil
+		} else if err != nil {
+			return nil, err
 		}
 		var line appliedLine
-		if err := json.Unmarshal(text, &line); err != nil {
-			return nil, fmt.Errorf("%q: %w", name, err)
+		if err := json.Unmarshal(text, &line); err == nil {
+			found[string(line.Path)] = line
 		}
-		found[string(line.Path)] = line
 	}
 }
 
@@ -171,16 +195,17 @@ func (t *Tree) NoteApplied(paths ...string) error {
 		}
 		lines = append(lines, more...)
 	}
-	return t.appendApplied(n, lines)
+	return t.appendApplied(lines)
 }
 
-// appendApplied adds lines to the file, and to the notes once they are on disk.
-func (t *Tree) appendApplied(n *notes, lines []appliedLine) error {
+// appendApplied adds lines to the file, from which they are read when they are
+// needed.
+func (t *Tree) appendApplied(lines []appliedLine) error {
 	file, err := os.OpenFile(filepath.Join(t.Dir, appliedName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	var data []byte
+	data := []byte{'\n'} // ends a line that was not written whole
 	for _, line := range lines {
 		text, err := json.Marshal(line)
 		if err != nil {
@@ -189,11 +214,5 @@ func (t *Tree) appendApplied(n *notes, lines []appliedLine) error {
 		data = append(append(data, text...), '\n')
 	}
 	_, err = file.Write(data)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	for _, line := range lines {
-		n.applied[string(line.Path)] = line
-	}
-	return nil
+	return errors.Join(err, file.Sync(), file.Close())
 }
