@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -62,7 +64,7 @@ func (w *Worker) stage(ctx context.Context, o *Options) error {
 	for i, path := range sources {
 		media.Sources = append(media.Sources, workspace.Source{Path: path, Name: files[i].Name})
 	}
-	staged, warnings, err := workspace.StageMedia(ctx, w.Plan.Layout, media)
+	staged, warnings, err := w.stageMedia(ctx, media)
 	if err != nil {
 		return err
 	}
@@ -75,6 +77,27 @@ func (w *Worker) stage(ctx context.Context, o *Options) error {
 	}
 	w.attached = attach.Notes(files, paths)
 	return nil
+}
+
+// stageMedia copies files to where the agent sees them. An overlay is written to
+// through its sandbox only.
+func (w *Worker) stageMedia(ctx context.Context, media workspace.Media) ([]workspace.Staged, []workspace.Warning, error) {
+	layout := w.Plan.Layout
+	if layout.Access != config.AccessOverlay {
+		return workspace.StageMedia(ctx, layout, media)
+	}
+	dir, err := os.MkdirTemp(filepath.Join(w.host.Paths.AtollState, attachmentsDir), "staging-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	layout.Access, layout.AgentDir, layout.WorkspaceDir = config.AccessRW, dir, dir
+	staged, warnings, err := workspace.StageMedia(ctx, layout, media)
+	if err != nil || len(staged) == 0 {
+		return staged, warnings, err
+	}
+	_, err = w.Box.sandbox.CopyIn(ctx, provide.Copy{Inside: ".", Host: filepath.Join(dir, "media")})
+	return staged, warnings, err
 }
 
 // Message is a task with a line for each file that came with it.

@@ -24,7 +24,7 @@ func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps = append(gaps, limitGaps(known, spec.Limits)...)
 	gaps = append(gaps, diskGaps(known, spec)...)
 	gaps = append(gaps, storageGaps(known, spec)...)
-	gaps = append(gaps, overlayGaps(spec)...)
+	gaps = append(gaps, overlayGaps(known, spec)...)
 	gaps = append(gaps, r.gpuGaps(known, spec)...)
 	gaps = append(gaps, r.userGaps(known, spec)...)
 	return append(gaps, r.networkGaps(ctx, spec)...)

@@ -79,7 +79,7 @@ func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recip
 	if err != nil {
 		return nil, nil, err
 	}
-	if gaps := slices.Concat(diskGaps(known, spec), storageGaps(known, spec), overlayGaps(spec)); len(gaps) > 0 {
+	if gaps := slices.Concat(diskGaps(known, spec), storageGaps(known, spec), overlayGaps(known, spec)); len(gaps) > 0 {
 		return nil, nil, errhint.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
 	}
 	disks, err := disksOf(known, spec)
@@ -94,6 +94,9 @@ func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recip
 	pins, err := made.addMounts()
 	if err == nil {
 		err = r.addLayers(ctx, made)
+	}
+	if err == nil {
+		err = r.addOverlays(ctx, made)
 	}
 	return made, pins, err
 }
@@ -124,7 +127,9 @@ func (r *recipe) addMounts() ([]pin, error) {
 			continue
 		}
 		pins = append(pins, p)
-		r.mounts = append(r.mounts, p.mount(m.ReadOnly))
+		if m.Overlay == nil { // else a volume, made later
+			r.mounts = append(r.mounts, p.mount(m.ReadOnly))
+		}
 	}
 	for _, v := range r.spec.Volumes {
 		if !v.Private {

@@ -17,12 +17,13 @@ import (
 // Instance is one container of ours. Everything is asked of it by its immutable
 // id: a name can be given to another container in the meantime.
 type Instance struct {
-	runtime *Runtime
-	name    string
-	id      string
-	wire    string // the shared directory, on this host
-	layered bool   // it has layers on shared volumes
-	checked []pin  // what its mounts were when this process made it
+	runtime  *Runtime
+	name     string
+	id       string
+	wire     string   // the shared directory, on this host
+	layered  bool     // it has layers on shared volumes
+	overlays []string // names of volumes
+	checked  []pin    // what its mounts were when this process made it
 
 	mu   sync.Mutex
 	seen sandbox.Summary
@@ -73,7 +74,8 @@ func (r *Runtime) findContainer(ctx context.Context, name string) (*containerSta
 }
 
 func (r *Runtime) instance(name string, found *containerState) *Instance {
-	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name), layered: found.Config.Labels[labelLayered] != ""}
+	i := &Instance{runtime: r, name: name, id: found.ID, wire: wireDir(r.options.StateDir, name), layered: found.Config.Labels[labelLayered] != "",
+		overlays: strings.Fields(found.Config.Labels[labelOverlays])}
 	i.updateSeen(found)
 	return i
 }

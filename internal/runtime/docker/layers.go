@@ -94,6 +94,9 @@ func (r *Runtime) makeVolume(ctx context.Context, name string, options, labels m
 	if made.Volume.Labels[sandbox.LabelInstallation] != r.options.Installation { // it was there, and is not ours
 		return "", fmt.Errorf("volume %q: %w", name, sandbox.ErrForeign)
 	}
+	if options != nil && made.Volume.Options["o"] != options["o"] {
+		return "", fmt.Errorf("volume %q is there with other options: %w", name, sandbox.ErrExists)
+	}
 	return made.Volume.Mountpoint, nil
 }
 

@@ -184,6 +184,9 @@ func (i *Instance) Remove(ctx context.Context) error {
 			return fmt.Errorf("container %q: layers: %w", i.name, err)
 		}
 	}
+	if err := i.runtime.removeOverlays(ctx, i.overlays); err != nil {
+		return fmt.Errorf("container %q: %w", i.name, err)
+	}
 	if err := os.RemoveAll(i.wire); err != nil {
 		return fmt.Errorf("container %q: wire directory: %w", i.name, err)
 	}

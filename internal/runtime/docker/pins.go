@@ -141,7 +141,8 @@ func checkMounted(pid int, pins []pin) error {
 func (i *Instance) Keeps(mounts []sandbox.Mount) bool {
 	var pins []pin
 	for _, m := range mounts {
-		if id := (hostpath.ID{Device: m.Device, Inode: m.Inode}); id != (hostpath.ID{}) {
+		// The root of an overlay has an identity of its own; package overlay looks at the base's.
+		if id := (hostpath.ID{Device: m.Device, Inode: m.Inode}); id != (hostpath.ID{}) && m.Overlay == nil {
 			pins = append(pins, pin{source: m.Source, target: m.Target, id: id})
 		}
 	}

@@ -106,7 +106,7 @@ func envList(env map[string]string) []string {
 func (r *recipe) labels() map[string]string {
 	labels := map[string]string{
 		sandbox.LabelAccount: "", sandbox.LabelSetup: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "", sandbox.LabelWorkspace: "",
-		labelImage: r.spec.Image, labelNonce: r.nonce, labelLayered: "",
+		labelImage: r.spec.Image, labelNonce: r.nonce, labelLayered: "", labelOverlays: strings.Join(overlayVolumes(r.spec), " "),
 	}
 	if isLayered(r.spec) {
 		labels[labelLayered] = "true"

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
@@ -42,6 +43,9 @@ func (s *Settings) Diff(ctx context.Context, who Subject) (*Differences, error) 
 	p, err := s.Plan(who)
 	if err != nil {
 		return nil, err
+	}
+	if p.Layout.Access == config.AccessOverlay {
+		return nil, errhint.With(fmt.Errorf("agent %s works with an overlay on %s", p.Agent.ID, p.Layout.AgentDir), "use `atoll sync diff`")
 	}
 	if !p.Layout.HasCopy() {
 		return nil, errhint.With(fmt.Errorf("agent %s works on its real files (sandbox.workspaceAccess is rw), so there is nothing to compare with", p.Agent.ID),

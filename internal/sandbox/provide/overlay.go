@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -29,7 +30,7 @@ func (s *Settings) overlayRequest(p *plan.Plan, index int) overlay.Request {
 	return overlay.Request{
 		State: s.Paths.AtollState, Dir: filepath.Join(s.Paths.AtollState, overlayDir, p.Layout.Slug, name),
 		Base: mount.Source, Target: mount.Target, Owner: overlayOwner(p, mount), Hide: hideFrom(p, mount),
-		Want: overlay.Kind(box.Overlay.Kind), Kernel: kernelMount(p.Spec.Backend),
+		Want: overlay.Kind(box.Overlay.Kind), Kernel: s.kernelMount(p.Spec.Backend),
 		CopyLimit: overlay.Limit{Bytes: box.Overlay.CopyLimit.Size, Files: int(box.Overlay.CopyLimit.Files)},
 	}
 }
@@ -43,12 +44,32 @@ func overlayOwner(p *plan.Plan, mount policy.Mount) string {
 	return p.Spec.AgentID
 }
 
-// kernelMount says how a backend can mount overlays.
-func kernelMount(backend string) overlay.KernelMount {
-	if backend == BackendLinux {
+// kernelMount says how a backend can mount overlays. An engine is not asked: what
+// depends on it is found out when an overlay is prepared.
+func (s *Settings) kernelMount(backend string) overlay.KernelMount {
+	switch {
+	case backend == BackendLinux:
 		return overlay.KernelMount{Marks: linux.OverlayMarks(), Volatile: true}
+	case os.Geteuid() != 0:
+		return overlay.KernelMount{Why: "an engine mounts overlays as root, whose files this user could not read"}
 	}
-	return overlay.KernelMount{Why: "the engine cannot mount an overlay"}
+	return overlay.KernelMount{Marks: overlay.MarksTrusted}
+}
+
+// askEngine takes back what an engine cannot do after all.
+func (a *Installation) askEngine(ctx context.Context, backend string, r *overlay.Request) error {
+	if backend == BackendLinux || r.Kernel.Marks == "" {
+		return nil
+	}
+	engine, err := a.Engine(ctx, backend)
+	if err != nil {
+		return err
+	}
+	why, err := engine.OverlayObstacle(ctx, r.Base, r.Dir)
+	if err == nil && why != "" {
+		r.Kernel = overlay.KernelMount{Why: why}
+	}
+	return err
 }
 
 // prepareOverlays makes what keeps the changes of a plan's sandbox apart, or opens
@@ -62,7 +83,11 @@ func (a *Installation) prepareOverlays(ctx context.Context, p *plan.Plan) error 
 		return err
 	}
 	for _, i := range indexes {
-		t, err := overlay.Prepare(ctx, a.overlayRequest(p, i))
+		request := a.overlayRequest(p, i)
+		if err := a.askEngine(ctx, p.Spec.Backend, &request); err != nil {
+			return err
+		}
+		t, err := overlay.Prepare(ctx, request)
 		if err != nil {
 			return fmt.Errorf("overlay: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
@@ -211,9 +212,13 @@ func (s *stager) openTurn() error {
 	return nil
 }
 
-// openWorkspace opens what is mounted at /workspace.
+// openWorkspace opens what is mounted at /workspace. An overlay is written to from
+// inside its sandbox only.
 func openWorkspace(l Layout) (*os.File, error) {
-	if !l.HasCopy() {
+	switch {
+	case l.Access == config.AccessOverlay:
+		return nil, errors.New("changes of an overlay are made inside only")
+	case !l.HasCopy():
 		return openAgentDir(l)
 	}
 	v, err := openRootForReading(l)

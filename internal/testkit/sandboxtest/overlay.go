@@ -44,9 +44,9 @@ var overlayCases = []testCase{
 	}},
 }
 
-// overlayChanges changes the workspace in every way that a user can.
-const overlayChanges = `echo new >>a.txt && echo again >>a.txt && chmod 755 a.txt && rm -r dir && mkdir dir && echo made anew >dir/x &&
-	rm gone.txt && mv from.txt b.txt && touch -d 2001-01-01 b.txt && ln -sf elsewhere link`
+// overlayChanges changes the workspace in the ways that any user can.
+const overlayChanges = `echo new >>a.txt && echo again >>a.txt && rm -r dir && mkdir dir && echo made anew >dir/x && chmod 755 dir/x &&
+	touch -d 2001-01-01 dir/x && rm gone.txt && mv from.txt b.txt && ln -sf elsewhere link`
 
 // overlaySpec is a spec with an overlay on its workspace, of the first kind that
 // the runtime can mount; nil if there is none, and it refuses them as it must.
