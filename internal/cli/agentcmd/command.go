@@ -131,9 +131,9 @@ func (o *options) read(cmd *cobra.Command, p *preset.Preset, args []string) erro
 
 func (o *options) check(cmd *cobra.Command) error {
 	switch config.Access(o.access) {
-	case "", config.AccessRO, config.AccessRW, config.AccessNone:
+	case "", config.AccessRO, config.AccessRW, config.AccessNone, config.AccessOverlay:
 	default:
-		return console.Usage(cmd, errhint.With(fmt.Errorf("--access %q is not known", o.access), "use none, ro or rw"))
+		return console.Usage(cmd, errhint.With(fmt.Errorf("--access %q is not known", o.access), "use overlay, none, ro or rw"))
 	}
 	if o.print && o.stay || o.asJSON && o.stay {
 		return console.Usage(cmd, errors.New("--stay goes with neither --print nor --json"))

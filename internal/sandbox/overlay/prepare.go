@@ -56,11 +56,11 @@ func Prepare(ctx context.Context, r Request) (*Tree, error) {
 	return t, t.reopen(r, facts)
 }
 
-// reopen checks that the overlay that is there is the one that is wanted. A kind
-// never changes while there may be changes.
+// reopen checks that the overlay that is there is the one that is wanted. A base that
+// was moved is the same base. A kind never changes while there may be changes.
 func (t *Tree) reopen(r Request, base hostpath.Facts) error {
 	switch {
-	case t.Base != base.Canonical:
+	case t.Base != base.Canonical && t.BaseID != base.ID():
 		return fmt.Errorf("the overlay at %q is of %q, not of %q", t.Dir, t.Base, base.Canonical)
 	case t.BaseID != base.ID():
 		return fmt.Errorf("%w: %q was exchanged for another directory since the overlay was made", ErrBaseGone, t.Base)
@@ -68,8 +68,8 @@ func (t *Tree) reopen(r Request, base hostpath.Facts) error {
 		return fmt.Errorf("the overlay at %q was mounted with %s marks, which cannot be done now: %s", t.Dir, t.Marks, r.Kernel.Why)
 	}
 	volatile := r.Kernel.Volatile && t.Kind == Kernel
-	if t.Target != r.Target || t.Volatile != volatile {
-		t.Target, t.Volatile = r.Target, volatile
+	if t.Target != r.Target || t.Volatile != volatile || t.Base != base.Canonical {
+		t.Target, t.Volatile, t.Base = r.Target, volatile, base.Canonical
 		if err := t.save(); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ const (
 	DirectoryHome = "/home/agent"
 	// DirectoryAccess is what a directory's sandbox sees of it, unless the caller
 	// or the entry of agent dir says otherwise.
-	DirectoryAccess = config.AccessRW
+	DirectoryAccess = config.AccessOverlay
 
 	homesDir = "homes"
 )
