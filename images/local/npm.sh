@@ -12,9 +12,12 @@ mkdir -p "$HOME" "$DEST/bin"
 cd "$DEST"
 echo '{"private":true}' >package.json
 
+# Archives have directories that nobody may enter; they get their modes last.
+late=--delay-directory-restore
+tar $late --version >/dev/null 2>&1 || late=
 while read -r file path _ _; do
 	mkdir -p "$path"
-	tar -xzof "/build/packages/$file" -C "$path" --strip-components=1
+	tar -xzof "/build/packages/$file" -C "$path" --strip-components=1 $late 2>/tmp/log || { cat /tmp/log; exit 1; }
 	chmod -R u+rwX,go+rX "$path"
 done </build/list
 

@@ -7,16 +7,16 @@ import "strings"
 func ImportHint(ref string) string {
 	switch repository, _, _ := strings.Cut(ref, ":"); repository {
 	case "openclaw-sandbox":
-		return "`atoll images import --from-host " + ref + "`, which takes this machine's packages"
+		return "`atoll images import --from-host " + ref + "`, which takes this machine's packages, or `atoll images build sandbox --backend linux`"
 	case "openclaw-sandbox-common":
-		return built("common", ref)
+		return built("common")
 	case "cogni-sandbox-openclaw":
-		return built("openclaw", ref)
+		return built("openclaw")
+	case "claude", "codex", "gemini", "opencode":
+		return "`atoll images build " + repository + "`"
 	}
 	return "`atoll images pull " + ref + "`, or `atoll images import FILE " + ref + "`"
 }
 
-// built is the hint for an image that an engine builds.
-func built(recipe, ref string) string {
-	return "`atoll images build " + recipe + "` on a machine with an engine, then `atoll images import --from-docker " + ref + "`"
-}
+// built is the hint for an image of a recipe.
+func built(recipe string) string { return "`atoll images build " + recipe + " --backend linux`" }

@@ -9,12 +9,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// batch is how many packages npm is asked for at once.
-const batch = 40
+// npm fetches one archive after the other, so it is asked for some of them by several
+// processes at once.
+const (
+	batch    = 20
+	parallel = 4
+)
 
 // Fetch brings the archives of packages into a directory, each under the name of
 // Package.File. Those that are there stay: a fetch that was interrupted goes on.
@@ -25,23 +33,39 @@ func (c *Client) Fetch(ctx context.Context, dir string, packages []Package, repo
 	}
 	missing := missingIn(dir, packages)
 	report(len(packages)-len(missing), len(packages))
-	for len(missing) > 0 {
-		some := missing[:min(batch, len(missing))]
-		if err := c.fetch(ctx, dir, some); err != nil {
-			return err
-		}
-		// Names of archives of one batch may clash, so the rest is asked for one by one.
-		for _, p := range missingIn(dir, some) {
-			if err := c.fetch(ctx, dir, []Package{p}); err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	var mu sync.Mutex
+	done := len(packages) - len(missing)
+	for some := range slices.Chunk(missing, batch) {
+		group.Go(func() error {
+			if err := c.fetchAll(ctx, dir, some); err != nil {
 				return err
 			}
-			if len(missingIn(dir, []Package{p})) > 0 {
-				return errhint.With(fmt.Errorf("package %s: the archive is not the one that was resolved (SHA-512 %.16s…)", p.spec(), p.SHA512),
-					"run `npm cache clean --force`, and find out who changed the package if it happens again")
-			}
+			mu.Lock()
+			defer mu.Unlock()
+			done += len(some)
+			report(done, len(packages))
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// fetchAll fetches some packages. Names of archives of one batch may clash, so those
+// that are missing afterwards are asked for one by one.
+func (c *Client) fetchAll(ctx context.Context, dir string, packages []Package) error {
+	if err := c.fetch(ctx, dir, packages); err != nil {
+		return err
+	}
+	for _, p := range missingIn(dir, packages) {
+		if err := c.fetch(ctx, dir, []Package{p}); err != nil {
+			return err
 		}
-		missing = missing[len(some):]
-		report(len(packages)-len(missing), len(packages))
+		if len(missingIn(dir, []Package{p})) > 0 {
+			return errhint.With(fmt.Errorf("package %s: the archive is not the one that was resolved (SHA-512 %.16s…)", p.spec(), p.SHA512),
+				"run `npm cache clean --force`, and find out who changed the package if it happens again")
+		}
 	}
 	return nil
 }
