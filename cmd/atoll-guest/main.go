@@ -16,7 +16,7 @@ import (
 
 const usage = `usage:
   atoll-guest init --socket PATH [--trust-uid] [--listener FD]
-                   [--quota-dir PATH… --quota-size N --quota-files N --quota-reserve N]
+                   [--quota-dir PATH… --quota-upper PATH=MERGED… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
   atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
   atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
@@ -66,6 +66,10 @@ func serve(args []string) {
 	flags.Int64Var(&options.Quota.Reserve, "quota-reserve", 0, "how many `bytes` must stay free on their disks")
 	flags.Func("quota-dir", "a `directory` of the quota", func(dir string) error {
 		options.Quota.Dirs = append(options.Quota.Dirs, dir)
+		return nil
+	})
+	flags.Func("quota-upper", "the upper directory of an overlay, and where that is mounted: `DIR=MERGED`", func(text string) error {
+		options.Quota.AddUpper(text)
 		return nil
 	})
 	_ = flags.Parse(args)

@@ -125,16 +125,33 @@ type WorkspaceQuota struct {
 	Reserve int64 // bytes that must stay free on its disk
 }
 
+// AddBegun raises the limits by what a workspace held before the sandbox was made.
+func (r *WorkspaceQuota) AddBegun(bytes, files int64) {
+	if r.Size > 0 {
+		r.Size += bytes
+	}
+	if r.Files > 0 {
+		r.Files += files
+	}
+}
+
 // Valid reports whether the numbers can be meant.
 func (r WorkspaceQuota) Valid() bool { return r.Size >= 0 && r.Files >= 0 && r.Reserve >= 0 }
+
+// ChangesTarget is where the guest sees what is above the base of the mount with
+// this index, an overlay, read-only: it measures that.
+func ChangesTarget(index int) string { return "/.atoll/changes/" + strconv.Itoa(index) }
 
 // QuotaArguments tell the guest what to keep the workspace to, together with
 // other directories of the host that it may write to. Nil if there is nothing
 // to keep.
 func (s *Spec) QuotaArguments(others ...string) []string {
 	var args []string
-	for _, m := range s.Mounts {
-		if m.Kind == MountWorkspace && !m.ReadOnly {
+	for i, m := range s.Mounts {
+		switch {
+		case m.Overlay != nil:
+			args = append(args, "--quota-upper", ChangesTarget(i)+"="+m.Target)
+		case (m.Kind == MountWorkspace || m.Kind == MountTree) && !m.ReadOnly:
 			args = append(args, "--quota-dir", m.Target)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +14,9 @@ import (
 func (r *Limits) Measure(processes func(func(pid int))) Usage {
 	m := &meter{limits: r, nameless: map[inode]bool{}}
 	for _, dir := range r.Dirs {
+		m.place = place{dir, r.Merged[dir]}
 		m.tree(dir)
+		m.mergedDevice()
 	}
 	if processes != nil {
 		processes(m.descriptors)
@@ -22,9 +25,30 @@ func (r *Limits) Measure(processes func(func(pid int))) Usage {
 	return m.Usage
 }
 
+// place is a directory that is measured, and where its files can be changed: in
+// itself, or, if it is the upper directory of an overlay, in the merged one.
+type place struct{ dir, merged string }
+
+// writable returns where a path below the directory can be changed.
+func (p place) writable(path string) string {
+	if p.merged == "" {
+		return path
+	}
+	return p.merged + strings.TrimPrefix(path, p.dir)
+}
+
+// mergedDevice notes the device that files without a name have in an overlay.
+func (m *meter) mergedDevice() {
+	var st unix.Stat_t
+	if m.merged != "" && unix.Lstat(m.merged, &st) == nil {
+		m.devices = append(m.devices, st.Dev)
+	}
+}
+
 // meter is one measurement.
 type meter struct {
 	Usage
+	place
 	limits   *Limits
 	devices  []uint64
 	nameless map[inode]bool
@@ -78,7 +102,7 @@ func (m *meter) enough() bool {
 
 // readSome counts the files of one read of a directory.
 func (m *meter) readSome(l *level, device uint64) {
-	fd, err := openLockable(l.path)
+	fd, err := m.openLockable(l.path)
 	if err != nil {
 		// A path longer than the kernel allows, or locked again at once, hides files.
 		l.read, m.Endless = true, m.Endless || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, errLockedDir)
@@ -93,7 +117,7 @@ func (m *meter) readSome(l *level, device uint64) {
 	}
 	_, _, names := unix.ParseDirent(m.buf[:n], -1, nil)
 	for _, name := range names {
-		if m.count(fd, name, device) {
+		if m.count(l, fd, name, device) {
 			l.pending = append(l.pending, name)
 		}
 	}
@@ -103,11 +127,11 @@ func (m *meter) readSome(l *level, device uint64) {
 
 // count adds one file, and reports whether it is a directory to read. Each name of a file
 // with several links counts its share.
-func (m *meter) count(dir int, name string, device uint64) bool {
+func (m *meter) count(l *level, dir int, name string, device uint64) bool {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	for try := 0; err == unix.EACCES && try < lockTries; try++ { // it was closed since we opened it
-		_ = unlockFD(dir)
+		_ = unlock(m.writable(l.path))
 		err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if err != nil || st.Dev != device {
@@ -134,14 +158,15 @@ const lockTries = 100
 // openLockable opens a directory that is closed now and then, it or one above it:
 // code inside may do so at any moment, also between two of our system calls. One
 // that is closed at every try is errLockedDir.
-func openLockable(path string) (fd int, err error) {
+func (p place) openLockable(path string) (fd int, err error) {
 	for range lockTries {
-		if fd, err = openDir(path); !errors.Is(err, errLockedDir) {
+		if fd, err = p.openDir(path); !errors.Is(err, errLockedDir) {
 			return fd, err
 		}
-		for n := range path {
-			if n > 0 && path[n] == '/' {
-				_ = unlock(path[:n])
+		above := p.writable(path)
+		for n := range above {
+			if n > 0 && above[n] == '/' {
+				_ = unlock(above[:n])
 			}
 		}
 	}
@@ -150,7 +175,7 @@ func openLockable(path string) (fd int, err error) {
 
 // openDir opens a directory for reading. If its mode denies that to its owner, the
 // guest's own user, it adds the owner's permissions.
-func openDir(path string) (int, error) {
+func (p place) openDir(path string) (int, error) {
 	fd, err := unix.Open(path, dirFlags, 0)
 	if err == nil {
 		if unix.Faccessat(fd, ".", unix.X_OK, 0) != unix.EACCES {
@@ -160,7 +185,7 @@ func openDir(path string) (int, error) {
 	} else if err != unix.EACCES {
 		return -1, err
 	}
-	if err := unlock(path); err != nil {
+	if err := unlock(p.writable(path)); err != nil {
 		return -1, err
 	}
 	if fd, err = unix.Open(path, dirFlags, 0); err == unix.EACCES {

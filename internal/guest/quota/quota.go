@@ -9,6 +9,7 @@ package quota
 import (
 	"errors"
 	"math"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -17,10 +18,23 @@ import (
 
 // Limits bound what directories hold together. Zero is no limit.
 type Limits struct {
-	Dirs    []string
+	Dirs []string
+	// Merged has, for a directory that is the upper one of an overlay, where the
+	// overlay is mounted: only there can its files be changed.
+	Merged  map[string]string
 	Size    int64 // bytes
 	Files   int64 // files, directories and links
 	Reserve int64 // bytes that must stay free on their disks
+}
+
+// AddUpper adds the upper directory of an overlay: DIR=MERGED.
+func (r *Limits) AddUpper(text string) {
+	dir, merged, _ := strings.Cut(text, "=")
+	r.Dirs = append(r.Dirs, dir)
+	if r.Merged == nil {
+		r.Merged = map[string]string{}
+	}
+	r.Merged[dir] = merged
 }
 
 // None reports whether nothing is limited.

@@ -52,7 +52,7 @@ func overlayVolumes(spec *sandbox.Spec) (names []string) {
 
 // addOverlays makes the volumes of the spec's overlays, and adds them.
 func (r *Runtime) addOverlays(ctx context.Context, made *recipe) error {
-	for _, m := range made.spec.Mounts {
+	for i, m := range made.spec.Mounts {
 		if m.Overlay == nil {
 			continue
 		}
@@ -66,6 +66,11 @@ func (r *Runtime) addOverlays(ctx context.Context, made *recipe) error {
 			return fmt.Errorf("overlay on %s: %w", m.Source, err)
 		}
 		made.mounts = append(made.mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: m.Target, VolumeOptions: &mount.VolumeOptions{NoCopy: true}})
+		changes, err := pinPath(m.Overlay.Dir+"/upper", sandbox.ChangesTarget(i))
+		if err != nil {
+			return err
+		}
+		made.mounts = append(made.mounts, changes.mount(true)) // the guest measures it
 	}
 	return nil
 }

@@ -86,6 +86,9 @@ func (d *draft) addTree(i *Instance, guest string, groups []bound) error {
 		return err
 	}
 	d.step(blueprint.Mount{Kind: blueprint.Dir, Target: guestHome, Mode: 0o755})
+	if err := d.bindChanges(); err != nil {
+		return err
+	}
 	if err := d.bind(insideOf(guest), guestTarget, true, hostpath.ID{}); err != nil {
 		return err
 	}

@@ -35,6 +35,20 @@ func (d *draft) addMount(m sandbox.Mount) error {
 	return d.overlay(m.Overlay, target, base, changes)
 }
 
+// bindChanges shows the guest what is above the bases of overlays, which it
+// measures. Nothing is written there but through the overlays.
+func (d *draft) bindChanges() error {
+	for i, m := range d.spec.Mounts {
+		if m.Overlay == nil {
+			continue
+		}
+		if err := d.bind(filepath.Join(m.Overlay.Dir, "upper"), sandbox.ChangesTarget(i), true, hostpath.ID{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mountOverlay mounts an overlay that is attached nowhere, of two sources that are
 // open. Root does so outside of the sandbox's user namespace: the kernel can then
 // copy files of every owner and rename directories.

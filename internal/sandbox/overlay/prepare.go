@@ -136,8 +136,15 @@ func (t *Tree) noteBase(ctx context.Context, root *os.File, hide func(Candidate)
 	if err := s.write(filepath.Join(t.Dir, baseManifest), root); err != nil {
 		return nil, fmt.Errorf("base %q: %w", t.Base, err)
 	}
+	if t.Kind == Copy {
+		entries := MaxBase - s.left
+		t.Began = Limit{Bytes: s.bytes + int64(entries)*blockSize, Files: entries}
+	}
 	return s.covers, nil
 }
+
+// blockSize is what the smallest file takes of most disks.
+const blockSize = 4 << 10
 
 // write writes the manifest of a tree to a file.
 func (s *scan) write(name string, root *os.File) error {

@@ -26,7 +26,7 @@ func (p *Plan) fillSpec(r Request) error {
 		return err
 	}
 	limits.Defaults = defaultsOf(limits, r.Memory)
-	if p.Layout.HasCopy() {
+	if p.Layout.HasCopy() || p.Layout.Access == config.AccessOverlay {
 		limits.Workspace = copyQuota(limits.Workspace)
 	}
 	dirs := policy.Dirs{Workspace: p.Layout.WorkspaceDir, Agent: p.Layout.AgentDir}
@@ -131,6 +131,10 @@ func (p *Plan) SetOverlay(index int, t *overlay.Tree) error {
 	}
 	mount.Base, mount.Source, mount.Overlay = mount.Source, t.Source(), nil
 	p.canonical[index] = canonical
+	p.Spec.Limits.Workspace.AddBegun(t.Began.Bytes, int64(t.Began.Files))
+	if p.Net != nil {
+		p.Net.Limits.Workspace = p.Spec.Limits.Workspace
+	}
 	return nil
 }
 

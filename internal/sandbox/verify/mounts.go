@@ -43,6 +43,11 @@ func checkOthers(ring string, e *Evidence) Check {
 
 func isExpected(spec *sandbox.Spec, m findings.Mount) bool {
 	own := []string{"/", internalTarget + "/guest", internalTarget + "/wire"}
+	for i, m := range spec.Mounts {
+		if m.Overlay != nil {
+			own = append(own, sandbox.ChangesTarget(i))
+		}
+	}
 	for _, t := range spec.Tmpfs {
 		own = append(own, path.Clean(t.Target))
 	}
