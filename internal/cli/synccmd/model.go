@@ -124,10 +124,18 @@ func (m *model) approve() {
 	case api.SyncApprove:
 		m.page, m.typed = reasonPage, nil
 	case api.SyncBlocked:
-		m.message = "blocked: " + reasonText(e) + " (a secret: atoll sync override PATH --reason TEXT --hash HASH)"
+		m.message = "blocked: " + reasonText(e)
+		if isSecret(e) {
+			m.message = "a secret is only taken with its hash: atoll sync override " + quoted(e.Path) + " --reason TEXT --hash HASH"
+		}
 	default:
 		m.message = "in conflict with the host's file: merge by hand, then reject (r)"
 	}
+}
+
+// isSecret reports whether secrets are all that an entry is blocked for.
+func isSecret(e *api.SyncEntry) bool {
+	return !slices.ContainsFunc(e.Reasons, func(r api.SyncReason) bool { return r.Verdict == api.SyncBlocked && r.Rule != "secret" })
 }
 
 func (m *model) pressDiff(k key) {

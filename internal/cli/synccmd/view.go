@@ -26,7 +26,16 @@ func (m *model) view(height int) []string {
 	for len(lines) < height-2 {
 		lines = append(lines, "")
 	}
-	return append(lines, m.style.Warn(m.message), m.keys())
+	return append(lines, m.note(), m.keys())
+}
+
+// note returns the line above the keys: what the last key did, or all of the reason
+// of the entry at the cursor, which may not fit into the list.
+func (m *model) note() string {
+	if m.message == "" && m.page == listPage {
+		return m.style.Dim(reasonText(m.entry()))
+	}
+	return m.style.Warn(m.message)
 }
 
 func (m *model) title() string {
