@@ -36,18 +36,20 @@ type SyncTrees struct {
 
 // SyncTree is one overlay with everything that changed in it.
 type SyncTree struct {
-	ID       string      `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`
-	Tree     int         `json:"tree"`
-	Base     string      `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
-	Target   string      `json:"target" doc:"Inside the sandbox."`
-	Kind     string      `json:"kind" enum:"kernel|copy"`
-	Since    time.Time   `json:"since,omitzero"`
-	Torn     bool        `json:"torn,omitzero" doc:"The host ended without writing everything: the changes may be incomplete."`
-	Hidden   int         `json:"hidden" doc:"Files of the host that are not visible inside, because they hold secrets."`
-	Counts   SyncCounts  `json:"counts"`
-	Entries  []SyncEntry `json:"entries" doc:"Deletions first."`
-	Withheld []SyncGroup `json:"withheld,omitempty" doc:"What is never taken over, counted by reason."`
-	Hash     string      `json:"hash" doc:"Of everything that is listed and counted."`
+	ID       string       `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`
+	Tree     int          `json:"tree"`
+	Base     string       `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
+	Target   string       `json:"target" doc:"Inside the sandbox."`
+	Kind     string       `json:"kind" enum:"kernel|copy"`
+	Since    time.Time    `json:"since,omitzero"`
+	Torn     bool         `json:"torn,omitzero" doc:"The host ended without writing everything: the changes may be incomplete."`
+	Hidden   int          `json:"hidden" doc:"Files of the host that are not visible inside, because they hold secrets."`
+	Counts   SyncCounts   `json:"counts"`
+	Entries  []SyncEntry  `json:"entries" doc:"Deletions first."`
+	Withheld []SyncGroup  `json:"withheld,omitempty" doc:"What is never taken over, counted by reason."`
+	Commits  *SyncCommits `json:"commits,omitempty" doc:"What the agent committed, if the workspace is a repository and the sandbox runs. Files as they were committed are withheld."`
+	Note     string       `json:"note,omitempty" doc:"What could not be looked at, and why."`
+	Hash     string       `json:"hash" doc:"Of everything that is listed and counted."`
 }
 
 // SyncCounts are how many entries have each verdict; withheld counts files that are
@@ -150,6 +152,20 @@ type SyncOverride struct {
 // Of returns whose changes it decides about.
 func (r *SyncOverride) Of() *SyncSubject { return &r.Subject }
 
+// SyncTake says which commits are taken to which branch of the host's repository.
+type SyncTake struct {
+	Subject  SyncSubject `json:"subject,omitzero"`
+	Branch   string      `json:"branch,omitempty" doc:"Of the host; by the agent's branch if none is given."`
+	From     string      `json:"from,omitempty" doc:"A branch inside; what is checked out there if none is given."`
+	Head     string      `json:"head,omitempty" doc:"The last commit that was looked at; others are refused. Needed with approve and reason."`
+	Approve  bool        `json:"approve,omitzero" doc:"Take also what needs approval."`
+	Reason   string      `json:"reason,omitempty" doc:"Why secrets that were found are taken nevertheless."`
+	Unsigned bool        `json:"unsigned,omitzero" doc:"Do not sign, though git is configured to."`
+}
+
+// Of returns whose changes it decides about.
+func (r *SyncTake) Of() *SyncSubject { return &r.Subject }
+
 // SyncUndo names a batch that is put back.
 type SyncUndo struct {
 	Subject SyncSubject `json:"subject,omitzero"`
@@ -187,4 +203,35 @@ type SyncBatch struct {
 	Undoes   string    `json:"undoes,omitempty" doc:"Id of the batch that it put back."`
 	Undoable bool      `json:"undoable" doc:"What it replaced is kept."`
 	Files    []string  `json:"files"`
+}
+
+// SyncCommits are commits made inside that the repository of the host has not.
+type SyncCommits struct {
+	Branch  string       `json:"branch,omitempty" doc:"The branch that the agent is on."`
+	Head    string       `json:"head,omitempty" doc:"The agent's last commit."`
+	Verdict string       `json:"verdict,omitempty" enum:"approval|blocked" doc:"Of all commits; they pass if there is none."`
+	Commits []SyncCommit `json:"commits"`
+	Others  []string     `json:"others,omitempty" doc:"Further branches with commits that the host has not."`
+}
+
+// SyncCommit is one commit made inside.
+type SyncCommit struct {
+	ID      string       `json:"id"`
+	Subject string       `json:"subject"`
+	Author  string       `json:"author,omitempty"`
+	Time    time.Time    `json:"time,omitzero"`
+	Files   int          `json:"files"`
+	Verdict string       `json:"verdict,omitempty" enum:"approval|blocked"`
+	Reasons []SyncReason `json:"reasons,omitempty"`
+}
+
+// SyncTaken is a branch that has the agent's commits now.
+type SyncTaken struct {
+	Branch  string   `json:"branch"`
+	Ref     string   `json:"ref,omitempty" doc:"That keeps the commits."`
+	Head    string   `json:"head" doc:"The last commit of the branch."`
+	Commits int      `json:"commits"`
+	Created bool     `json:"created,omitzero" doc:"The branch is new."`
+	Signed  bool     `json:"signed,omitzero"`
+	Notes   []string `json:"notes,omitempty"`
 }

@@ -53,3 +53,18 @@ func (c *Client) ResetSync(ctx context.Context, r *api.SyncRequest) (*api.SyncDo
 func (c *Client) AcceptTornSync(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
 	return do[api.SyncDone](ctx, c, http.MethodPost, sync+"/accept-torn", r)
 }
+
+// SyncCommits lists commits made inside that the repository of the host has not.
+func (c *Client) SyncCommits(ctx context.Context, q api.SyncQuery) (*api.SyncCommits, error) {
+	return get[api.SyncCommits](ctx, c, sync+"/commits", q)
+}
+
+// TakeSync takes the agent's commits to a branch of the host's repository.
+func (c *Client) TakeSync(ctx context.Context, r *api.SyncTake) (*api.SyncTaken, error) {
+	return do[api.SyncTaken](ctx, c, http.MethodPost, sync+"/take", r)
+}
+
+// RefreshSync lets the sandbox see the host's files as they are now.
+func (c *Client) RefreshSync(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
+	return do[api.SyncDone](ctx, c, http.MethodPost, sync+"/refresh", r)
+}

@@ -5,6 +5,7 @@ import (
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
@@ -26,6 +27,7 @@ func kinds() map[string]error {
 		"approval_replaced": approval.ErrReplaced, "approval_changed": approval.ErrChanged,
 		"sync_none": overlay.ErrNone, "sync_unknown_path": gate.ErrUnknownPath, "sync_unknown_batch": gate.ErrNoBatch, "sync_changed": gate.ErrOtherHash,
 		"sync_not_allowed": gate.ErrNotAllowed, "sync_many_deletions": gate.ErrManyDeletions, "sync_undone": gate.ErrUndone, "sync_busy": gate.ErrBusy,
+		"sync_no_repository": take.ErrNoRepository, "sync_no_commits": take.ErrNothing, "sync_checked_out": take.ErrCheckedOut, "sync_diverged": take.ErrDiverged,
 		"sync_conflict": &gate.ConflictError{}, "sandbox_busy": sandbox.ErrBusy,
 	}
 }

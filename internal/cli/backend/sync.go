@@ -15,10 +15,13 @@ type Sync interface {
 	Trees(ctx context.Context, s *api.SyncSubject) (*api.SyncTrees, error)
 	Diff(ctx context.Context, s *api.SyncSubject, path string) (*api.SyncDiff, error)
 	History(ctx context.Context, s *api.SyncSubject) (*api.SyncHistory, error)
+	Commits(ctx context.Context, s *api.SyncSubject) (*api.SyncCommits, error)
 	Approve(ctx context.Context, r *api.SyncApproval) (*api.SyncApplied, error)
 	Override(ctx context.Context, r *api.SyncOverride) (*api.SyncApplied, error)
 	Reject(ctx context.Context, r *api.SyncRejection) (*api.SyncDone, error)
 	Undo(ctx context.Context, r *api.SyncUndo) (*api.SyncDone, error)
+	Take(ctx context.Context, r *api.SyncTake) (*api.SyncTaken, error)
+	Refresh(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error)
 	Reset(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error)
 	AcceptTorn(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error)
 }
@@ -67,6 +70,14 @@ func (l localSync) Reject(ctx context.Context, r *api.SyncRejection) (*api.SyncD
 
 func (l localSync) Undo(ctx context.Context, r *api.SyncUndo) (*api.SyncDone, error) {
 	return l.Service.Undo(ctx, r, l.by)
+}
+
+func (l localSync) Take(ctx context.Context, r *api.SyncTake) (*api.SyncTaken, error) {
+	return l.Service.Take(ctx, r, l.by)
+}
+
+func (l localSync) Refresh(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
+	return l.Service.Refresh(ctx, r, l.by)
 }
 
 func (l localSync) Reset(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
@@ -128,4 +139,16 @@ func (g gatewaySync) Reset(ctx context.Context, r *api.SyncRequest) (*api.SyncDo
 
 func (g gatewaySync) AcceptTorn(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
 	return answered(g.client.AcceptTornSync(ctx, r))
+}
+
+func (g gatewaySync) Commits(ctx context.Context, s *api.SyncSubject) (*api.SyncCommits, error) {
+	return answered(g.client.SyncCommits(ctx, query(s)))
+}
+
+func (g gatewaySync) Take(ctx context.Context, r *api.SyncTake) (*api.SyncTaken, error) {
+	return answered(g.client.TakeSync(ctx, r))
+}
+
+func (g gatewaySync) Refresh(ctx context.Context, r *api.SyncRequest) (*api.SyncDone, error) {
+	return answered(g.client.RefreshSync(ctx, r))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
@@ -32,6 +33,9 @@ func withCode(err error) error {
 	if _, ok := errors.AsType[*gate.ConflictError](err); ok {
 		return console.WithCode(console.ExitDenied, err)
 	}
+	if _, ok := errors.AsType[*take.Refused](err); ok {
+		return console.WithCode(console.ExitDenied, err)
+	}
 	for _, row := range []struct {
 		err  error
 		code int
@@ -39,6 +43,7 @@ func withCode(err error) error {
 		{errNoMatch, console.ExitUsage}, {gate.ErrNoReason, console.ExitUsage}, {overlay.ErrNone, exitNoOverlay}, {errRefused, console.ExitDenied},
 		{gate.ErrNoSet, console.ExitDenied}, {gate.ErrUnknownPath, console.ExitDenied}, {gate.ErrOtherHash, console.ExitDenied}, {gate.ErrNotAllowed, console.ExitDenied},
 		{gate.ErrManyDeletions, console.ExitDenied}, {gate.ErrUndone, console.ExitDenied}, {gate.ErrGone, console.ExitDenied},
+		{take.ErrChanged, console.ExitDenied}, {take.ErrCheckedOut, console.ExitDenied}, {take.ErrDiverged, console.ExitDenied},
 	} {
 		if errors.Is(err, row.err) {
 			return console.WithCode(row.code, err)

@@ -63,9 +63,6 @@ func (v *verb) override(path, reason, hash string) error {
 	return nil
 }
 
-// shortID returns as much of a hash as names it.
-func shortID(id string) string { return id[:min(len(id), minHash)] }
-
 // checkOverride wants the hash of what is blocked, and refuses other content.
 func checkOverride(e *api.SyncEntry, hash string) error {
 	refuse := func(text, hint string) error {

@@ -38,6 +38,12 @@ func (v *verb) printStatus(t *api.SyncTree) {
 	style := v.Style()
 	fmt.Fprintf(v.Out, "%s  %s → %s  %s\n", style.Bold("overlay"), console.Printable(t.Base), console.Printable(t.Target), style.Dim(kindText(t)))
 	fmt.Fprintf(v.Out, "waiting  %s\n", countsText(t))
+	if c := t.Commits; c != nil && len(c.Commits) > 0 {
+		fmt.Fprintf(v.Out, "commits  %s (`atoll sync commits`, `atoll sync take`)\n", commitsText(c))
+	}
+	if t.Note != "" {
+		fmt.Fprintf(v.Out, "note     %s\n", console.Printable(t.Note))
+	}
 	if t.Hidden > 0 {
 		fmt.Fprintf(v.Out, "hidden   %s with secrets, not visible inside\n", files(t.Hidden))
 	}

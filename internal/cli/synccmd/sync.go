@@ -29,8 +29,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 something is blocked, in conflict or no
 what was shown, 4 there is no overlay.`,
 	}
 	for _, make := range []func(*env) *cobra.Command{
-		newStatusCommand, newReviewCommand, newDiffCommand, newApproveCommand, newRejectCommand, newOverrideCommand,
-		newUndoCommand, newHistoryCommand, newResetCommand, newAcceptTornCommand,
+		newStatusCommand, newReviewCommand, newDiffCommand, newApproveCommand, newRejectCommand, newOverrideCommand, newTakeCommand, newCommitsCommand,
+		newUndoCommand, newHistoryCommand, newRefreshCommand, newResetCommand, newAcceptTornCommand,
 	} {
 		cmd.AddCommand(make(e))
 	}

@@ -72,7 +72,7 @@ func TestBadUsage(t *testing.T) {
 	c := newCaller(t)
 	for _, args := range [][]string{
 		{"approve"}, {"approve", "x", "--all-passing"}, {"approve", "nothere"}, {"reject"}, {"reject", "SRC/**"}, {"override", "notes.txt"}, {"override", "src", "--reason", "x"}, {"undo"},
-		{"status", "x"}, {"status", "--tree", "/nowhere"}, {"status", "--agent", ""}, {"diff", "nothere"},
+		{"take", "a", "b"}, {"take", "--approve"}, {"take", "--reason", "x"}, {"status", "x"}, {"status", "--tree", "/nowhere"}, {"status", "--agent", ""}, {"diff", "nothere"},
 	} {
 		if _, errs, code := c.call(args...); code != console.ExitUsage || errs == "" {
 			t.Errorf("%v: %d, %s", args, code, errs)

@@ -13,6 +13,21 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
+func newRefreshCommand(e *env) *cobra.Command {
+	return newVerb(e, &options{}, &cobra.Command{
+		Use: "refresh", Short: "Show the host's files of now inside", Args: console.NoArgs,
+		Example: "  atoll sync refresh\n  atoll sync refresh --json",
+		Long: `Begin anew with the host's files as they are now, for everything that the agent has
+not changed. What it changed stays. The sandbox must be stopped.`,
+	}, func(v *verb, _ []string) error {
+		done, err := v.sync.Refresh(v.ctx(), v.request())
+		if err != nil {
+			return err
+		}
+		return v.printDone(done, "the sandbox sees the host's files as they are now")
+	})
+}
+
 func newResetCommand(e *env) *cobra.Command {
 	var force bool
 	cmd := newVerb(e, &options{}, &cobra.Command{

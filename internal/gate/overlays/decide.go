@@ -2,6 +2,7 @@ package overlays
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gate"
@@ -76,12 +77,15 @@ func (s *Service) AcceptTorn(_ context.Context, r *api.SyncRequest, _ string) (*
 	})
 }
 
-// Reset discards every change of an overlay; they are kept aside for 7 days.
+// Reset discards every change of an overlay; they are kept aside for 7 days. With the
+// workspace goes the repository that it belongs to.
 func (s *Service) Reset(ctx context.Context, r *api.SyncRequest, _ string) (*api.SyncDone, error) {
 	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
 		err := g.WhileGone(ctx, g.plan, func() error {
-			if err := g.tree.Reset(ctx); err != nil {
-				return err
+			for _, t := range g.changing() {
+				if err := t.Reset(ctx); err != nil {
+					return err
+				}
 			}
 			return g.Forget()
 		})
@@ -91,4 +95,35 @@ func (s *Service) Reset(ctx context.Context, r *api.SyncRequest, _ string) (*api
 		g.changed("reset", 0)
 		return &api.SyncDone{Note: "kept aside for 7 days"}, nil
 	})
+}
+
+// Refresh lets the sandbox see the host's files as they are now, where the agent has
+// not changed them.
+func (s *Service) Refresh(ctx context.Context, r *api.SyncRequest, _ string) (*api.SyncDone, error) {
+	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
+		done := 0
+		err := g.WhileGone(ctx, g.plan, func() error {
+			for _, t := range g.changing() {
+				n, err := g.RefreshOverlay(ctx, g.plan, t)
+				if err != nil {
+					return err
+				}
+				done += n
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		g.changed("refresh", done)
+		return &api.SyncDone{Note: fmt.Sprintf("%d of them had changed", done)}, nil
+	})
+}
+
+// changing returns the overlays that are reset and refreshed together.
+func (g *opened) changing() []*overlay.Tree {
+	if g.git != nil && g.tree == g.trees[0] {
+		return []*overlay.Tree{g.tree, g.git}
+	}
+	return []*overlay.Tree{g.tree}
 }

@@ -3,8 +3,10 @@ package overlays
 import (
 	"errors"
 
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
@@ -15,6 +17,9 @@ func explain(err error) error {
 	}
 	if _, ok := errors.AsType[*gate.ConflictError](err); ok {
 		return errhint.With(err, "look again with `atoll sync review`; merge what is in conflict by hand")
+	}
+	if _, ok := errors.AsType[*take.Refused](err); ok {
+		return errhint.With(err, "look with `atoll sync commits`; what needs approval: `atoll sync take --approve --commit ID`")
 	}
 	for _, row := range []struct {
 		err  error
@@ -28,6 +33,9 @@ func explain(err error) error {
 		{gate.ErrManyDeletions, "look at them with `atoll sync review`, then add --confirm-deletions"},
 		{gate.ErrNoBatch, "`atoll sync history` lists what was applied"},
 		{gate.ErrUndone, "`atoll sync history` lists what was applied"},
+		{checkout.ErrNone, "it is no repository: `atoll sync review` shows the files that changed"},
+		{take.ErrNothing, "what is not committed: `atoll sync review`"},
+		{take.ErrNoGit, "`atoll sync review` shows the files that changed"},
 		{overlay.ErrBaseGone, "`atoll sync reset` discards the changes"},
 	} {
 		if errors.Is(err, row.err) {

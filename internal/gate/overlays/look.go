@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
@@ -19,18 +20,22 @@ func (s *Service) Trees(ctx context.Context, of *api.SyncSubject) (*api.SyncTree
 	}
 	all := &api.SyncTrees{Trees: []api.SyncTree{}}
 	for n, t := range found.trees {
-		row, err := found.collect(ctx, t)
+		row, err := found.collect(ctx, n, t)
 		if err != nil {
 			return nil, explain(err)
 		}
-		row.Tree = n
 		all.Trees = append(all.Trees, *row)
 	}
 	return all, nil
 }
 
-func (s *subject) collect(ctx context.Context, t *overlay.Tree) (*api.SyncTree, error) {
-	g, err := s.open(ctx, t)
+func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.SyncTree, error) {
+	var offer *take.Offer
+	var note string
+	if n == 0 {
+		offer, note = s.offer(ctx)
+	}
+	g, err := s.open(ctx, t, offer)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +45,11 @@ func (s *subject) collect(ctx context.Context, t *overlay.Tree) (*api.SyncTree, 
 		return nil, err
 	}
 	row := &api.SyncTree{
-		ID: s.slug(), Base: t.Base, Target: t.Target, Kind: string(t.Kind), Since: t.Since, Torn: t.Torn, Hidden: len(t.Hidden), Hash: set.Hash, Entries: []api.SyncEntry{},
+		ID: s.slug(), Tree: n, Note: note, Base: t.Base, Target: t.Target, Kind: string(t.Kind), Since: t.Since, Torn: t.Torn, Hidden: hidden(t), Hash: set.Hash, Entries: []api.SyncEntry{},
 		Counts: api.SyncCounts{Pass: set.Count(gate.Pass), Approval: set.Count(gate.Approval), Blocked: set.Count(gate.Blocked), Conflict: set.Count(gate.Conflict)},
+	}
+	if offer != nil {
+		row.Commits = commitsOf(offer)
 	}
 	for i := range set.Entries {
 		row.Entries = append(row.Entries, entryOf(&set.Entries[i]))
@@ -51,6 +59,17 @@ func (s *subject) collect(ctx context.Context, t *overlay.Tree) (*api.SyncTree, 
 		row.Counts.Withheld += group.Files
 	}
 	return row, nil
+}
+
+// hidden counts the files that are not visible inside. Those that are shown without
+// credentials are not among them.
+func hidden(t *overlay.Tree) (n int) {
+	for _, h := range t.Hidden {
+		if h.SHA256 == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // text returns a name from inside as text; bytes that are none become U+FFFD.

@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/contentpolicy"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
@@ -20,8 +21,9 @@ type opened struct {
 }
 
 // open opens the gate of an overlay with the rules of the configuration. It refuses
-// to open without the audit log.
-func (s *subject) open(ctx context.Context, t *overlay.Tree) (*opened, error) {
+// to open without the audit log. What is in the agent's commits, if they were looked
+// at, is not collected as files.
+func (s *subject) open(ctx context.Context, t *overlay.Tree, offer *take.Offer) (*opened, error) {
 	relays, err := deliver.OpenRelays(s.Settings)
 	if err != nil {
 		return nil, err
@@ -30,9 +32,15 @@ func (s *subject) open(ctx context.Context, t *overlay.Tree) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	var committed func(path, blob string) bool
+	if offer != nil {
+		if committed, err = offer.Committed(ctx); err != nil {
+			return nil, err
+		}
+	}
 	rules := s.plan.Agent.Sandbox.Sync
 	g, err := gate.Open(ctx, gate.Options{
-		Dir: s.dir(t), Base: t.Base, Source: t, Ignore: rules.Ignore, Protected: protections(rules.Protect), Known: relays.Policy().Known,
+		Dir: s.dir(t), Base: t.Base, Source: t, Ignore: rules.Ignore, Protected: protections(rules.Protect), Known: relays.Policy().Known, Committed: committed,
 		Limits:  gate.Limits{Files: rules.Limits.Files, FileBytes: rules.Limits.FileBytes, TotalBytes: rules.Limits.TotalBytes},
 		Subject: audit.Subject{Account: s.account, Agent: s.plan.Agent.ID, Session: s.plan.Session.Key},
 		Record: func(e audit.Event) {

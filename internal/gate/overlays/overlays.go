@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -49,12 +51,14 @@ type subject struct {
 	*Service
 	plan    *plan.Plan
 	account string
-	trees   []*overlay.Tree
+	trees   []*overlay.Tree // with files to decide about
+	git     *overlay.Tree   // of the repository that a work tree belongs to; nil if there is none
+	start   func(context.Context) (*provide.ReadySandbox, error)
 }
 
 // find plans the sandbox of a subject and loads its overlays.
 func (s *Service) find(of *api.SyncSubject) (*subject, error) {
-	who, err := s.who(of)
+	who, start, err := s.who(of)
 	if err != nil {
 		return nil, err
 	}
@@ -62,24 +66,49 @@ func (s *Service) find(of *api.SyncSubject) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	trees, err := s.OverlaysOf(p)
+	all, err := s.OverlaysOf(p)
 	if errors.Is(err, overlay.ErrNone) {
 		err = none(of)
 	}
-	return &subject{s, p, of.Account, trees}, err
+	found := &subject{Service: s, plan: p, account: of.Account, start: start}
+	for _, t := range all {
+		if isGit(p, t) {
+			found.git = t
+		} else {
+			found.trees = append(found.trees, t)
+		}
+	}
+	if err == nil && len(found.trees) == 0 {
+		err = none(of)
+	}
+	return found, err
 }
 
-// who returns the subject of package provide. Whatever the configuration says now,
+// isGit reports whether an overlay is of the repository that a work tree belongs to:
+// its files leave as commits only.
+func isGit(p *plan.Plan, t *overlay.Tree) bool {
+	return slices.ContainsFunc(p.Mounts, func(m policy.Mount) bool { return m.Kind == policy.MountGit && m.Target == t.Target })
+}
+
+// who returns the subject of package provide, and what starts its sandbox. Whatever the configuration says now,
 // the workspace is looked at as an overlay: it may have been made with a flag.
-func (s *Service) who(of *api.SyncSubject) (provide.Subject, error) {
+func (s *Service) who(of *api.SyncSubject) (provide.Subject, func(context.Context) (*provide.ReadySandbox, error), error) {
 	if of.Directory == "" {
-		return provide.Subject{AgentID: of.Agent, SessionKey: of.Session, Account: of.Account, Adjust: func(agent *config.Agent) {
+		who := provide.Subject{AgentID: of.Agent, SessionKey: of.Session, Account: of.Account, Adjust: func(agent *config.Agent) {
 			agent.Sandbox.WorkspaceAccess = config.AccessOverlay
 			agent.Sandbox.Scope = cmp.Or(config.Scope(of.Scope), agent.Sandbox.Scope)
-		}}, nil
+		}}
+		return who, func(ctx context.Context) (*provide.ReadySandbox, error) {
+			return s.Provide(ctx, who, provide.Options{})
+		}, nil
 	}
+	return s.whoOf(of)
+}
+
+// whoOf is who for a directory of the host.
+func (s *Service) whoOf(of *api.SyncSubject) (who provide.Subject, start func(context.Context) (*provide.ReadySandbox, error), err error) {
 	if !filepath.IsAbs(of.Directory) {
-		return provide.Subject{}, errhint.With(fmt.Errorf("directory %q is no absolute path", of.Directory), "write the whole path")
+		return who, nil, errhint.With(fmt.Errorf("directory %q is no absolute path", of.Directory), "write the whole path")
 	}
 	d, err := s.Directory(of.Directory)
 	if err == nil {
@@ -89,9 +118,10 @@ func (s *Service) who(of *api.SyncSubject) (provide.Subject, error) {
 		err = none(of)
 	}
 	if err != nil {
-		return provide.Subject{}, err
+		return who, nil, err
 	}
-	return s.DirectorySubject(d, provide.DirectoryOptions{Access: config.AccessOverlay}), nil
+	o := provide.DirectoryOptions{Access: config.AccessOverlay}
+	return s.DirectorySubject(d, o), func(ctx context.Context) (*provide.ReadySandbox, error) { return s.ProvideDirectory(ctx, d, o) }, nil
 }
 
 // none is the error of a subject without an overlay.
@@ -143,7 +173,7 @@ func onTree[A any](s *Service, of *api.SyncSubject, f func(*subject, *overlay.Tr
 // onGate runs f with the open gate of the chosen overlay.
 func onGate[A any](ctx context.Context, s *Service, of *api.SyncSubject, f func(*opened) (*A, error)) (*A, error) {
 	return onTree(s, of, func(found *subject, t *overlay.Tree) (*A, error) {
-		g, err := found.open(ctx, t)
+		g, err := found.open(ctx, t, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -10,9 +10,11 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/approval"
+	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/gateway/session"
@@ -55,6 +57,14 @@ func errorKinds() []errorKind {
 		{gate.ErrUndone, http.StatusConflict, "sync_undone"},
 		{gate.ErrGone, http.StatusConflict, "sync_undone"},
 		{gate.ErrBusy, http.StatusConflict, "sync_busy"},
+		{checkout.ErrNone, http.StatusConflict, "sync_no_repository"},
+		{checkout.ErrBare, http.StatusConflict, "sync_no_repository"},
+		{take.ErrNoRepository, http.StatusConflict, "sync_no_repository"},
+		{take.ErrNoGit, http.StatusConflict, "sync_no_repository"},
+		{take.ErrNothing, http.StatusConflict, "sync_no_commits"},
+		{take.ErrChanged, http.StatusConflict, "sync_changed"},
+		{take.ErrCheckedOut, http.StatusConflict, "sync_checked_out"},
+		{take.ErrDiverged, http.StatusConflict, "sync_diverged"},
 		{gate.ErrNoReason, http.StatusUnprocessableEntity, "invalid_request"},
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
@@ -97,6 +107,9 @@ func (c *call) classify(err error) *api.Problem {
 	}
 	if _, ok := errors.AsType[*gate.ConflictError](err); ok {
 		return &api.Problem{Status: http.StatusConflict, Code: "sync_conflict", Detail: err.Error(), Hint: errhint.Of(err)}
+	}
+	if _, ok := errors.AsType[*take.Refused](err); ok {
+		return &api.Problem{Status: http.StatusConflict, Code: "sync_not_allowed", Detail: err.Error(), Hint: errhint.Of(err)}
 	}
 	if f, ok := errors.AsType[*run.Failure](err); ok {
 		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: errhint.Of(err)}

@@ -13,10 +13,13 @@ type Sync interface {
 	Trees(ctx context.Context, s *api.SyncSubject) (*api.SyncTrees, error)
 	Diff(ctx context.Context, s *api.SyncSubject, path string) (*api.SyncDiff, error)
 	History(ctx context.Context, s *api.SyncSubject) (*api.SyncHistory, error)
+	Commits(ctx context.Context, s *api.SyncSubject) (*api.SyncCommits, error)
 	Approve(ctx context.Context, r *api.SyncApproval, by string) (*api.SyncApplied, error)
 	Override(ctx context.Context, r *api.SyncOverride, by string) (*api.SyncApplied, error)
 	Reject(ctx context.Context, r *api.SyncRejection, by string) (*api.SyncDone, error)
 	Undo(ctx context.Context, r *api.SyncUndo, by string) (*api.SyncDone, error)
+	Take(ctx context.Context, r *api.SyncTake, by string) (*api.SyncTaken, error)
+	Refresh(ctx context.Context, r *api.SyncRequest, by string) (*api.SyncDone, error)
 	Reset(ctx context.Context, r *api.SyncRequest, by string) (*api.SyncDone, error)
 	AcceptTorn(ctx context.Context, r *api.SyncRequest, by string) (*api.SyncDone, error)
 }
@@ -85,4 +88,8 @@ func (s *Server) syncDiff(c *call, subject *api.SyncSubject, q *api.SyncQuery) (
 
 func (s *Server) syncHistory(c *call, subject *api.SyncSubject, _ *api.SyncQuery) (*api.SyncHistory, error) {
 	return s.Sync.History(c.ctx(), subject)
+}
+
+func (s *Server) syncCommits(c *call, subject *api.SyncSubject, _ *api.SyncQuery) (*api.SyncCommits, error) {
+	return s.Sync.Commits(c.ctx(), subject)
 }

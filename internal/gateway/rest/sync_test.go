@@ -71,7 +71,7 @@ func TestSyncIsBoundToTheAccount(t *testing.T) {
 // Decisions need the scope operator.approvals; looking does not.
 func TestScopeOfSync(t *testing.T) {
 	o, sync := newSync(t)
-	for _, verb := range []string{"approve", "override", "reject", "undo", "reset", "accept-torn"} {
+	for _, verb := range []string{"approve", "override", "reject", "undo", "take", "refresh", "reset", "accept-torn"} {
 		for _, who := range []string{"reader", "runner"} {
 			problem(t, o.ask(who, http.MethodPost, syncPath+"/"+verb, "{}"), http.StatusForbidden, "forbidden")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
@@ -44,4 +45,16 @@ func (a *Installation) checkStopped(ctx context.Context, name string) error {
 		err = errhint.With(fmt.Errorf("sandbox %q runs: %w", name, sandbox.ErrBusy), "stop it first: `atoll stop "+name+"`; its changes stay")
 	}
 	return err
+}
+
+// RefreshOverlay brings an overlay of a plan's sandbox up to date with its base, where
+// the agent has not changed it, and returns how many files that were. The sandbox must
+// be stopped.
+func (s *Settings) RefreshOverlay(ctx context.Context, p *plan.Plan, t *overlay.Tree) (int, error) {
+	for _, i := range p.Overlays() {
+		if r := s.overlayRequest(p, i); r.Dir == t.Dir {
+			return t.Refresh(ctx, r.Hide)
+		}
+	}
+	return 0, overlay.ErrNone
 }
