@@ -99,7 +99,7 @@ func create(ctx context.Context, r Request, base hostpath.Facts) (*Tree, error) 
 	if err := errors.Join(removeTree(r.Dir), os.Rename(building, r.Dir)); err != nil {
 		return nil, err
 	}
-	t.Dir = r.Dir
+	t.Dir, t.fresh = r.Dir, true
 	return t, nil
 }
 

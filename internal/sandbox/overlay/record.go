@@ -51,6 +51,7 @@ type Tree struct {
 	// disk more; zero for a kernel overlay.
 	Began Limit `json:"began,omitzero"`
 
+	fresh bool
 	mu    sync.Mutex // guards notes
 	notes *notes
 }
@@ -78,6 +79,9 @@ func (h *Hidden) UnmarshalJSON(data []byte) error {
 	h.Path, h.SHA256 = string(kept.Path), kept.SHA256
 	return err
 }
+
+// IsNew reports whether Prepare has just made the overlay.
+func (t *Tree) IsNew() bool { return t.fresh }
 
 // Upper returns the upper directory of a kernel overlay.
 func (t *Tree) Upper() string { return filepath.Join(t.Dir, "upper") }

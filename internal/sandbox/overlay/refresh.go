@@ -42,7 +42,12 @@ func (t *Tree) Refresh(ctx context.Context, hide func(Candidate) Cover) (int, er
 	if err != nil {
 		return 0, fmt.Errorf("refresh the overlay of %q: %w", t.Base, err)
 	}
-	time.Sleep(tick) // what was written a moment ago cannot be noted
+	if len(done) == 0 {
+		return 0, nil
+	}
+	if t.Kind == Copy {
+		time.Sleep(tick) // what was written a moment ago cannot be noted
+	}
 	return len(done), errors.Join(t.NoteApplied(done...), t.save())
 }
 

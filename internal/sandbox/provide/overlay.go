@@ -88,6 +88,9 @@ func (a *Installation) prepareOverlays(ctx context.Context, p *plan.Plan) error 
 			return err
 		}
 		t, err := overlay.Prepare(ctx, request)
+		if err == nil {
+			err = a.refreshStopped(ctx, p, t, request.Hide)
+		}
 		if err != nil {
 			return fmt.Errorf("overlay: %w", err)
 		}
