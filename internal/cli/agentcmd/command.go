@@ -24,6 +24,7 @@ type options struct {
 	budget        float64
 	access, image string
 	asJSON        bool
+	accept        bool
 }
 
 // NewCommand returns the constructor of the verb of a built-in preset, which a file
@@ -98,6 +99,7 @@ func newCommand(e *env, p *preset.Preset) *cobra.Command {
 func (o *options) addFlags(cmd *cobra.Command, p *preset.Preset) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.access, "access", "", "what is seen of the directory: `rw` is the directory itself, without a way back")
+	flags.BoolVar(&o.accept, "accept", false, "apply what passes the gate when it ends")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: the agent's own, or the host's programs)")
 	if p.Args.Task != nil {
 		flags.BoolVarP(&o.print, "print", "p", false, "carry TASK out without a person and print the answer, as without the flag; TASK is read from standard input if it is not given")

@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,11 +21,19 @@ type report struct {
 	Error     string    `json:"error,omitempty"`
 	ExitCode  int       `json:"exitCode"`
 	Bill      *run.Bill `json:"bill,omitempty"`
+	Changes   *changes  `json:"changes,omitempty"`
 }
 
 // end says what became of a use, or prints it as JSON.
-func (s *start) end(failure error) error {
+func (s *start) end(ctx context.Context, failure error) error {
+	err := s.collect(context.WithoutCancel(ctx))
+	if err != nil && s.accept {
+		failure = console.FirstOf(failure, fmt.Errorf("apply what passes: %w", err))
+	} else if err != nil {
+		s.Logger().WarnContext(ctx, "what changed is not known; see `atoll sync status`", "error", err)
+	}
 	if !s.asJSON {
+		s.sayChanges()
 		s.sayBill()
 		return failure
 	}
@@ -43,8 +52,10 @@ func (s *start) sayBill() {
 		return
 	}
 	cost := usage.Dollars(b.MicroUSD)
-	if b.Unpriced > 0 {
-		cost = fmt.Sprintf("%s, and %d calls without a known price", cost, b.Unpriced)
+	if b.Unpriced == b.Calls {
+		cost = "without a known price"
+	} else if b.Unpriced > 0 {
+		cost = fmt.Sprintf("%s and %d calls without a known price", cost, b.Unpriced)
 	}
-	fmt.Fprintf(s.Err, "models: %d calls, %d tokens in, %d out, %s (atoll runs show %s)\n", b.Calls, b.Input, b.Output, cost, s.run)
+	fmt.Fprintf(s.Err, "models   %d calls, %d tokens in, %d out, %s (atoll runs show %s)\n", b.Calls, b.Input, b.Output, cost, s.run)
 }

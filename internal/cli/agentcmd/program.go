@@ -5,13 +5,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/agent/preset"
+	"github.com/atoll-run/atoll/internal/cli/setupcmd"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/runtime/image/local"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -23,13 +26,14 @@ type program struct {
 	dirs  []string // inside, before the usual search path
 }
 
-func (p *program) searchPath() string {
-	return strings.Join(append(slices.Clone(p.dirs), provide.DefaultPath), ":")
+// searchPath is the PATH inside: the program's own directories, then the usual ones.
+func (p *program) searchPath(usual string) string {
+	return strings.Join(append(slices.Clone(p.dirs), usual), ":")
 }
 
 // findProgram finds the program in the image that was asked for or built, or on the
 // host. The programs of all presets are shown together, so that several agents can
-// use one sandbox.
+// use one sandbox. Where there is none, a person is offered to build its image.
 func (s *start) findProgram(ctx context.Context) (program, error) {
 	image := cmp.Or(s.image, s.preset.Image)
 	switch {
@@ -37,6 +41,8 @@ func (s *start) findProgram(ctx context.Context) (program, error) {
 		return program{image: image}, nil
 	case s.preset.Commands && s.image == "" && !s.isHostImage():
 		return program{}, nil
+	case image == "" && s.preset.NPM != nil && s.hasImage(ctx):
+		return program{image: s.ownImage()}, nil
 	}
 	all, err := preset.All(s.app.Paths.AtollState)
 	if err != nil {
@@ -49,10 +55,37 @@ func (s *start) findProgram(ctx context.Context) (program, error) {
 		}
 	}
 	if found.path == "" && s.preset.NPM != nil {
-		return program{}, errhint.With(fmt.Errorf("%s is not installed: there is no program %q", s.preset.Title, s.preset.Program),
-			"install it here (npm install -g "+s.preset.NPM.Package+"), or build its image: atoll images build "+s.preset.ID)
+		return program{image: s.ownImage()}, s.offerImage(ctx)
 	}
 	return found, nil
+}
+
+// ownImage is the name of the image that is built of a preset.
+func (s *start) ownImage() string { return s.preset.ID + ":latest" }
+
+func (s *start) hasImage(ctx context.Context) bool {
+	return s.app.ImportedImage(ctx, s.ownImage()) != nil
+}
+
+// offerImage builds the image of the preset if a person wants it.
+func (s *start) offerImage(ctx context.Context) error {
+	missing := errhint.With(fmt.Errorf("%s is not installed: there is no program %q", s.preset.Title, s.preset.Program),
+		"build its image: atoll images build "+s.preset.ID+"; or install it here: npm install -g "+s.preset.NPM.Package)
+	if !s.hasTerminal() {
+		return missing
+	}
+	fmt.Fprintf(s.Err, "%s is not installed. Build a sandbox image with %s of npm now? [Y/n] ", s.preset.Title, strings.TrimSuffix(s.preset.NPM.Package+"@"+s.preset.NPM.Version, "@"))
+	if !s.agrees() {
+		return missing
+	}
+	return setupcmd.BuildAgent(ctx, s.Env, s.app, local.Program{Name: s.preset.ID, Package: s.preset.NPM.Package, Version: s.preset.NPM.Version, Commands: []string{s.preset.Program}})
+}
+
+// agrees reads a person's answer to a question; an empty line is yes.
+func (s *start) agrees() bool {
+	line, err := bufio.NewReader(io.LimitReader(s.In, maxFirstLine)).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "" || answer == "y" || answer == "yes")
 }
 
 // isHostImage reports whether the directory's sandbox shows the host's programs.

@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -53,9 +54,9 @@ func (s *start) do(ctx context.Context) error {
 	}
 	defer s.box.Release()
 	if login == nil {
-		return s.end(s.execute(ctx))
+		return s.end(ctx, s.execute(ctx))
 	}
-	return s.end(s.withModels(ctx, login))
+	return s.end(ctx, s.withModels(ctx, login))
 }
 
 // open finds the directory and the program.
@@ -150,7 +151,7 @@ func (s *start) command() *machine.Command {
 		}
 	}
 	env["HOME"] = provide.DirectoryHome
-	env["PATH"] = s.program.searchPath()
+	env["PATH"] = s.program.searchPath(cmp.Or(s.box.Plan.SearchPath, provide.DefaultPath))
 	return &machine.Command{
 		Argv: argv, Env: provide.CommandEnv(s.box.Plan, env), Dir: path.Join(s.box.Plan.Spec.Workdir, s.dir.Sub), Grant: s.grant,
 		Stdin: s.In, Stdout: s.CommandOut(), Stderr: s.CommandErr(),

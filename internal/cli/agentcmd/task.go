@@ -1,7 +1,6 @@
 package agentcmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/runview"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -20,8 +20,6 @@ import (
 const (
 	// maxTask bounds a task: it is one argument of the program.
 	maxTask = 128<<10 - 1
-	// maxLine bounds a line of output that is read as an event.
-	maxLine = 256 << 10
 	// keptErrors is what is kept of the program's complaints.
 	keptErrors = 4 << 10
 )
@@ -46,31 +44,38 @@ func (s *start) readTask() error {
 	return nil
 }
 
-// executeTask runs the program for one task, shows what it does, and prints its answer.
+// executeTask runs the program for one task, shows at a terminal what it does, and
+// prints its answer.
 func (s *start) executeTask(ctx context.Context, command *machine.Command) error {
-	variant := run.FromPreset(s.preset).Variant()
-	view := &taskView{start: s}
-	out := &eventWriter{kept: tailbuf.Writer{Most: envelope.MaxOutput}, line: func(line []byte) {
-		for _, e := range variant.Stream(line) {
-			view.show(&e)
+	view := &runview.View{Env: s.Env}
+	events, err := run.NewEventReader(s.preset.Output.Stream, func(e run.Event) {
+		if s.IsTerminal && !s.asJSON && e.Type != "log" {
+			view.Event(&e)
 		}
-	}}
-	if variant.Stream == nil {
-		out.line = func([]byte) {}
+	})
+	if err != nil {
+		return err
 	}
-	complaints := &tailbuf.Writer{Most: keptErrors}
-	command.Stdin, command.Stdout, command.Stderr, command.EndTree = nil, out, complaints, true
+	out, complaints := &tailbuf.Writer{Most: envelope.MaxOutput}, &tailbuf.Writer{Most: keptErrors}
+	command.Stdin, command.Stdout, command.Stderr, command.EndTree = nil, io.MultiWriter(out, events.Stdout()), complaints, true
 	result, err := s.box.Exec(ctx, command)
-	out.end()
+	events.Flush()
 	if err != nil {
 		return sandboxcmd.CommandEnd(command, result, err)
 	}
-	answer, readErr := variant.Read(out.kept.Bytes())
-	return s.answer(view, answer, readErr, result, complaints.Bytes())
+	variant := run.FromPreset(s.preset).Variant()
+	answer, readErr := variant.Read(out.Bytes())
+	if err := s.taskFailure(answer, readErr, result, complaints.Bytes()); err != nil || s.asJSON {
+		return err
+	}
+	if !view.Spoken() {
+		fmt.Fprintln(s.ForeignOut(), strings.TrimRight(s.report.Text, "\n"))
+	}
+	return nil
 }
 
-// answer prints what the program answered, and turns a failure into an error.
-func (s *start) answer(view *taskView, answer *envelope.Envelope, readErr error, result *machine.Result, complaints []byte) error {
+// taskFailure notes the answer, and returns why the task failed; nil if it did not.
+func (s *start) taskFailure(answer *envelope.Envelope, readErr error, result *machine.Result, complaints []byte) error {
 	s.report.ExitCode = result.ExitCode
 	if answer != nil {
 		s.report.Text = answer.Text()
@@ -85,40 +90,5 @@ func (s *start) answer(view *taskView, answer *envelope.Envelope, readErr error,
 		}
 		return console.WithCode(max(result.ExitCode, 1), fmt.Errorf("%s ended with exit code %d: %s", s.preset.Title, result.ExitCode, text))
 	}
-	if !s.asJSON {
-		view.finish(s.report.Text)
-	}
 	return nil
-}
-
-// eventWriter keeps the end of an output, and passes on every line that is not too long.
-type eventWriter struct {
-	kept tailbuf.Writer
-	line func([]byte)
-	part []byte
-	long bool
-}
-
-func (w *eventWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	_, _ = w.kept.Write(p)
-	for {
-		line, rest, found := bytes.Cut(p, []byte{'\n'})
-		if w.long = w.long || len(w.part)+len(line) > maxLine; !w.long {
-			w.part = append(w.part, line...)
-		}
-		if !found {
-			return n, nil
-		}
-		w.end()
-		p = rest
-	}
-}
-
-// end passes on the line that has come so far.
-func (w *eventWriter) end() {
-	if !w.long && len(w.part) > 0 {
-		w.line(w.part)
-	}
-	w.part, w.long = w.part[:0], false
 }

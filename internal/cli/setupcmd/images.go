@@ -97,7 +97,7 @@ func recipeList() string {
 	for _, r := range image.Recipes() {
 		fmt.Fprintf(&b, "  %-10s %s → %s\n", r.Name, r.About, r.Target)
 	}
-	for _, p := range agents {
+	for _, p := range agents() {
 		fmt.Fprintf(&b, "  %-10s the agent of %s → %s\n", p.Name, p.Package, p.Name)
 	}
 	return b.String()

@@ -1,12 +1,14 @@
 package setupcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 
+	"github.com/atoll-run/atoll/internal/agent/preset"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -15,22 +17,23 @@ import (
 	"github.com/atoll-run/atoll/internal/terminal"
 )
 
-// agents are the programs of npm that images can be built of.
-var agents = []local.Program{
-	{Name: "claude", Package: "@anthropic-ai/claude-code", Commands: []string{"claude"}},
-	{Name: "codex", Package: "@openai/codex", Commands: []string{"codex"}},
-	{Name: "gemini", Package: "@google/gemini-cli", Commands: []string{"gemini"}},
-	{Name: "opencode", Package: "opencode-ai", Commands: []string{"opencode"}},
+// agents are the presets whose programs are packages of npm, which images can be
+// built of.
+func agents() (list []local.Program) {
+	for _, p := range preset.Builtin() {
+		if p.NPM != nil {
+			list = append(list, local.Program{Name: p.ID, Package: p.NPM.Package, Version: p.NPM.Version, Commands: []string{p.Program}})
+		}
+	}
+	return list
 }
 
 // agentOf returns the agent that a word such as claude or claude@2.1.0 names.
 func agentOf(word string) (local.Program, bool) {
 	name, version, _ := strings.Cut(word, "@")
-	for _, p := range agents {
+	for _, p := range agents() {
 		if p.Name == name {
-			if version != "" {
-				p.Version = version
-			}
+			p.Version = cmp.Or(version, p.Version)
 			return p, true
 		}
 	}
@@ -38,10 +41,16 @@ func agentOf(word string) (local.Program, bool) {
 }
 
 func agentNames() (names []string) {
-	for _, p := range agents {
+	for _, p := range agents() {
 		names = append(names, p.Name)
 	}
 	return names
+}
+
+// BuildAgent builds the image of a program of npm without an engine, and says what was
+// built.
+func BuildAgent(ctx context.Context, c *console.Env, a *app.App, p local.Program) error {
+	return (&env{c}).buildInStore(a, false, func(b *local.Builder) (*local.Result, error) { return b.Program(ctx, p, "") })
 }
 
 // buildAgent builds the image of an agent without an engine.
