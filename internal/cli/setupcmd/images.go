@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/agent/preset"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/image"
@@ -58,7 +59,7 @@ func newImagesBuildCommand(e *env) *cobra.Command {
 		Use:   "build RECIPE",
 		Short: "Build one of the images: " + strings.Join(RecipeNames(), ", "),
 		Long: "Build one of the images. Where no registry answers, the base is made from\nDebian's packages, and OpenClaw's own image from npm's.\n\n" + recipeList() +
-			"\nImages of agents need no engine. AGENT@VERSION chooses a version. They lie on\nthe host's own programs, or on the image of --base-image.\n" +
+			"\nImages of agents need no engine. AGENT@VERSION chooses a version, AGENT@latest the\nnewest one. They lie on the host's own programs, or on the image of --base-image.\n" +
 			"\nFlags default to the environment variables of the same meaning (BASE_IMAGE,\nPACKAGES, INSTALL_PNPM, …), and those to the recipe's own values.",
 		Example: `  atoll images build sandbox
   atoll images build common --install-brew 0
@@ -97,8 +98,8 @@ func recipeList() string {
 	for _, r := range image.Recipes() {
 		fmt.Fprintf(&b, "  %-10s %s → %s\n", r.Name, r.About, r.Target)
 	}
-	for _, p := range agents() {
-		fmt.Fprintf(&b, "  %-10s the agent of %s → %s\n", p.Name, p.Package, p.Name)
+	for _, p := range agents(preset.Builtin()) {
+		fmt.Fprintf(&b, "  %-10s %s, of npm's %s → %s\n", p.ID, p.Title, p.NPM.Package, p.ID)
 	}
 	return b.String()
 }
@@ -143,8 +144,16 @@ func readLockfile(path string) ([]byte, error) {
 }
 
 func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) error {
-	if p, ok := agentOf(name); ok {
-		return buildAgent(ctx, e, o, p)
+	a, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	presets, err := preset.All(a.Paths.AtollState)
+	if err != nil {
+		return err
+	}
+	if p, ok := agentOf(presets, name); ok {
+		return buildAgent(ctx, e, a, o, p)
 	}
 	recipe, err := image.Find(name)
 	if err != nil {
@@ -156,10 +165,6 @@ func runImagesBuild(ctx context.Context, e *env, o buildOptions, name string) er
 	}
 	if err != nil {
 		return console.WithCode(console.ExitUsage, err)
-	}
-	a, err := e.Open(ctx)
-	if err != nil {
-		return err
 	}
 	args, err := o.arguments(e, recipe)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -17,32 +18,26 @@ import (
 	"github.com/atoll-run/atoll/internal/terminal"
 )
 
-// agents are the presets whose programs are packages of npm, which images can be
-// built of.
-func agents() (list []local.Program) {
-	for _, p := range preset.Builtin() {
-		if p.NPM != nil {
-			list = append(list, local.Program{Name: p.ID, Package: p.NPM.Package, Version: p.NPM.Version, Commands: []string{p.Program}})
-		}
-	}
-	return list
+// agents returns the presets whose programs are packages of npm.
+func agents(list []*preset.Preset) []*preset.Preset {
+	return slices.DeleteFunc(slices.Clone(list), func(p *preset.Preset) bool { return p.NPM == nil })
 }
 
-// agentOf returns the agent that a word such as claude or claude@2.1.0 names.
-func agentOf(word string) (local.Program, bool) {
+// agentOf returns the program that a word such as claude or claude@2.1.0 names, in the
+// version that its preset was tried with unless the word has another.
+func agentOf(list []*preset.Preset, word string) (local.Program, bool) {
 	name, version, _ := strings.Cut(word, "@")
-	for _, p := range agents() {
-		if p.Name == name {
-			p.Version = cmp.Or(version, p.Version)
-			return p, true
+	for _, p := range agents(list) {
+		if p.Is(name) {
+			return local.Program{Name: p.ID, Package: p.NPM.Package, Version: cmp.Or(version, p.NPM.Version), Commands: []string{p.Program}}, true
 		}
 	}
 	return local.Program{}, false
 }
 
 func agentNames() (names []string) {
-	for _, p := range agents() {
-		names = append(names, p.Name)
+	for _, p := range agents(preset.Builtin()) {
+		names = append(names, p.ID)
 	}
 	return names
 }
@@ -54,13 +49,9 @@ func BuildAgent(ctx context.Context, c *console.Env, a *app.App, p local.Program
 }
 
 // buildAgent builds the image of an agent without an engine.
-func buildAgent(ctx context.Context, e *env, o buildOptions, p local.Program) error {
+func buildAgent(ctx context.Context, e *env, a *app.App, o buildOptions, p local.Program) error {
 	if err := o.checkAgent(e, p.Name); err != nil {
 		return console.WithCode(console.ExitUsage, err)
-	}
-	a, err := e.Open(ctx)
-	if err != nil {
-		return err
 	}
 	return e.buildInStore(a, o.asJSON, func(b *local.Builder) (*local.Result, error) { return b.Program(ctx, p, o.baseImage()) })
 }

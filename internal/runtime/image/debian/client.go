@@ -65,7 +65,9 @@ func (c *Client) Resolve(ctx context.Context, dir string, packages []string) ([]
 	if _, err := c.run(ctx, dir, "update"); err != nil {
 		return nil, err
 	}
-	printed, err := c.run(ctx, dir, append([]string{"--print-uris", "install", essential}, packages...)...)
+	// What is in the directory of archives would be left out.
+	args := []string{"-o", "Dir::Cache::archives=" + filepath.Join(dir, "empty"), "--print-uris", "install", essential}
+	printed, err := c.run(ctx, dir, append(args, packages...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func Archives(dir string) string { return filepath.Join(dir, "cache", "archives"
 // prepare makes the private state of apt-get. Commands that the machine's
 // configuration adds are for the machine, not for this.
 func (c *Client) prepare(dir string) error {
-	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "log"} {
+	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "empty/partial", "log"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return err
 		}
