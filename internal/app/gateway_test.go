@@ -217,17 +217,21 @@ func TestGatewayDrains(t *testing.T) {
 	v := withValve(s, upstream.URL())
 	v.held.Store(true)
 	g := s.gateway(time.Minute)
-	answers := make(chan *api.Task, 1)
+	type answer struct {
+		task *api.Task
+		err  error
+	}
+	answers := make(chan answer, 1)
 	go func() {
-		task, _ := g.Send(t.Context(), "agent:main:ann:r", &api.SendRequest{Message: "x", Account: "ann"}, "one")
-		answers <- task
+		task, err := g.Send(t.Context(), "agent:main:ann:r", &api.SendRequest{Message: "x", Account: "ann"}, "one")
+		answers <- answer{task, err}
 	}()
 	eventually(t, "the task did not begin", func() bool { return v.waiting.Load() > 0 })
 	g.signal(syscall.SIGTERM)
 	eventually(t, "it still takes connections", func() bool { return g.status(t, "/health") == 0 })
 	close(v.release)
-	if task := <-answers; task == nil || task.State != "done" {
-		t.Errorf("%+v", task)
+	if a := <-answers; a.err != nil || a.task.State != "done" {
+		t.Errorf("%+v, %v", a.task, a.err)
 	}
 	if err := g.ended(); err != nil {
 		t.Error(err)

@@ -11,38 +11,21 @@ import (
 
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/clocktest"
 )
 
-// clock is a clock that tests move.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-func open(t *testing.T, path string, c *clock) *approval.Queue {
+func open(t *testing.T, path string, c *clocktest.Clock) *approval.Queue {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return approval.New(db, c.now)
+	return approval.New(db, c.Now)
 }
 
-func newQueue(t *testing.T) (*approval.Queue, *clock) {
-	c := &clock{at: time.UnixMilli(1_800_000_000_000)}
+func newQueue(t *testing.T) (*approval.Queue, *clocktest.Clock) {
+	c := clocktest.At(time.UnixMilli(1_800_000_000_000))
 	return open(t, filepath.Join(t.TempDir(), "atoll.db"), c), c
 }
 
@@ -70,7 +53,7 @@ func yes(q *approval.Question) approval.Reply {
 // the answer is no error, another one is.
 func TestAskAndAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "atoll.db")
-	c := &clock{at: time.UnixMilli(1_800_000_000_000)}
+	c := clocktest.At(time.UnixMilli(1_800_000_000_000))
 	q := open(t, path, c)
 	var events []string
 	cancel := q.Subscribe(func(e approval.Event) { events = append(events, e.Type) })
@@ -133,11 +116,11 @@ func TestExpiry(t *testing.T) {
 	r := request("r1", "x")
 	r.For = time.Minute
 	first := ask(t, q, r)
-	c.move(time.Minute - time.Millisecond)
+	c.Move(time.Minute - time.Millisecond)
 	if list, _ := q.List(t.Context(), approval.Filter{Open: true}); len(list) != 1 {
 		t.Errorf("before its time: %v", list)
 	}
-	c.move(time.Millisecond)
+	c.Move(time.Millisecond)
 	if got, err := q.Answer(t.Context(), first.ID, yes(first)); !errors.Is(err, approval.ErrExpired) || got.Answer != approval.Deny {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -225,7 +208,7 @@ func TestBounds(t *testing.T) {
 	if again := ask(t, q, request("r0", "other")); again.State != approval.Open {
 		t.Errorf("a replaced one counts: %+v", again)
 	}
-	c.move(approval.DefaultTime)
+	c.Move(approval.DefaultTime)
 	ask(t, q, request("after", "x"))
 	for name, change := range map[string]func(*approval.Request){
 		"large evidence": func(r *approval.Request) { r.Evidence = strings.Repeat("x", approval.MaxEvidence+1) },
@@ -257,7 +240,7 @@ func TestClosedQuestionsAreRemoved(t *testing.T) {
 	q, c := newQueue(t)
 	for i := range approval.MaxKept + 5 {
 		asked := ask(t, q, request(fmt.Sprint("r", i), "x"))
-		c.move(time.Millisecond)
+		c.Move(time.Millisecond)
 		if _, err := q.Answer(t.Context(), asked.ID, yes(asked)); err != nil {
 			t.Fatal(err)
 		}

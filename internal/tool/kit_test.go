@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nobody is the user that guests run as.
-const nobody = 65534
+// guestUser is the user id that guests run as, nobody's.
+const guestUser = 65534
 
 // kit is a session's tools on a real guest that sees this machine's files.
 type kit struct {
@@ -145,7 +145,7 @@ func (k *kit) put(name, content string) string {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		k.t.Fatal(err)
 	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
+	if err := os.Chown(path, guestUser, guestUser); err != nil {
 		k.t.Fatal(err)
 	}
 	return path
@@ -157,7 +157,7 @@ func (k *kit) mkdir(name string) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		k.t.Fatal(err)
 	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
+	if err := os.Chown(path, guestUser, guestUser); err != nil {
 		k.t.Fatal(err)
 	}
 }

@@ -36,7 +36,7 @@ type runStage struct {
 	options Options
 	dir     string
 	model   *fakellm.Server
-	near    *fakellm.Server // the same in a socket, for whoever has no network
+	near    *fakellm.Server // the same on a socket, for sandboxes without a network
 	n       int
 }
 

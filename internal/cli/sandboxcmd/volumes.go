@@ -31,17 +31,9 @@ a layer of its own, which goes with it.`,
 }
 
 func newVolumesListCommand(e *env) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Show the volumes that were filled",
-		Example: `  atoll volumes list
-  atoll volumes ls --json`,
-		Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runVolumesList(cmd.Context(), e, asJSON) },
-	}
-	console.JSONFlag(cmd, &asJSON)
-	return cmd
+	return console.NewListCommand("volumes", "Show the volumes that were filled", func(ctx context.Context, asJSON bool) error {
+		return runVolumesList(ctx, e, asJSON)
+	})
 }
 
 func runVolumesList(ctx context.Context, e *env, asJSON bool) error {

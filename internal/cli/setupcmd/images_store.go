@@ -202,17 +202,9 @@ func runImagesImport(ctx context.Context, e *env, o importOptions, args []string
 }
 
 func newImagesListCommand(e *env) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Show the images that need no engine",
-		Example: `  atoll images list
-  atoll images ls --json`,
-		Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runImagesList(cmd.Context(), e, asJSON) },
-	}
-	console.JSONFlag(cmd, &asJSON)
-	return cmd
+	return console.NewListCommand("images", "Show the images that need no engine", func(ctx context.Context, asJSON bool) error {
+		return runImagesList(ctx, e, asJSON)
+	})
 }
 
 func runImagesList(ctx context.Context, e *env, asJSON bool) error {

@@ -81,6 +81,12 @@ func (b *Sandboxes) Held(name string) bool {
 }
 
 // Make makes the sandbox of a container, after policy has looked at it.
+//
+// It does not go through provide.Provide, which makes a session's sandbox from the
+// configuration, starts it and opens its guest. A container is made from what the
+// command line asks, must not be started by `create`, has no workspace of an agent
+// to prepare, and may already exist, which is an error here. The same rules of policy
+// and the same choice of a runtime hold: specOf, backendFor.
 func (b *Sandboxes) Make(ctx context.Context, c *dockercli.Container) error {
 	in, err := b.use(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/testkit/clocktest"
 )
 
 // testDevice is a device that signs as OpenClaw's clients do.
@@ -27,7 +28,7 @@ func newGadget(seed byte, token string) *testDevice {
 }
 
 // connect is what the device sends after a challenge.
-func (g *testDevice) connect(c *clock, from string) *access.Connect {
+func (g *testDevice) connect(c *clocktest.Clock, from string) *access.Connect {
 	public := g.key.Public().(ed25519.PublicKey) //nolint:forcetypeassert // an Ed25519 key has an Ed25519 key
 	sum := sha256.Sum256(public)
 	p := access.Proof{
@@ -144,8 +145,8 @@ func TestForgedProofsAreRefused(t *testing.T) {
 	}{
 		"id of another":      {func(x *access.Connect) { x.Proof.ID = strings.Repeat("0", 64) }, "device-id-mismatch"},
 		"key":                {func(x *access.Connect) { x.Proof.PublicKey = "AAAA" }, "device-public-key"},
-		"old":                {func(*access.Connect) { c.move(access.MaxClockSkew + 1e9) }, "device-signature-stale"},
-		"of tomorrow":        {func(*access.Connect) { c.move(-access.MaxClockSkew - 1e9) }, "device-signature-stale"},
+		"old":                {func(*access.Connect) { c.Move(access.MaxClockSkew + 1e9) }, "device-signature-stale"},
+		"of tomorrow":        {func(*access.Connect) { c.Move(-access.MaxClockSkew - 1e9) }, "device-signature-stale"},
 		"no nonce":           {func(x *access.Connect) { x.Proof.Nonce = " " }, "device-nonce-missing"},
 		"replayed":           {func(x *access.Connect) { x.Nonce = "nonce-2" }, "device-nonce-mismatch"},
 		"no challenge":       {func(x *access.Connect) { x.Nonce, x.Proof.Nonce = "", "x" }, "device-nonce-mismatch"},

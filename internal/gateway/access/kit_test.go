@@ -11,38 +11,21 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/clocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a time that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // newStore returns a token store on a real file, with a clock that stands still.
-func newStore(t *testing.T) (*access.TokenStore, *clock, string) {
+func newStore(t *testing.T) (*access.TokenStore, *clocktest.Clock, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "atoll.db")
-	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	c := clocktest.At(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
 	return otherProcess(t, path, c), c, path
 }
 
 // otherProcess returns the token store of another process on the same file.
-func otherProcess(t *testing.T, path string, c *clock) *access.TokenStore {
+func otherProcess(t *testing.T, path string, c *clocktest.Clock) *access.TokenStore {
 	t.Helper()
 	db, err := store.Open(t.Context(), path)
 	if err != nil {
@@ -80,6 +63,6 @@ func open(ended <-chan struct{}) bool {
 	}
 }
 
-func all(d *access.TokenStore, c *clock) *access.Access {
+func all(d *access.TokenStore, c *clocktest.Clock) *access.Access {
 	return &access.Access{Tokens: d, Devices: access.NewDevices(d), Limiter: access.NewLimiter(access.LimiterOptions{Now: c.Now}), Throttle: access.NewThrottle(c.Now)}
 }

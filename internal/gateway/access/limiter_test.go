@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/model/usage"
+	"github.com/atoll-run/atoll/internal/testkit/clocktest"
 )
 
 // spent is a ledger with fixed amounts.
@@ -21,7 +22,7 @@ func (s spent) Spent(_ context.Context, scope usage.Scope, key string) (usage.Ch
 }
 
 func TestRequestsAreLimited(t *testing.T) {
-	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	c := clocktest.At(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
 	l := access.NewLimiter(access.LimiterOptions{Now: c.Now})
 	caller := &access.Caller{Token: "a", Quota: access.Quota{Requests: 60}}
 	for i := range 60 {
@@ -35,11 +36,11 @@ func TestRequestsAreLimited(t *testing.T) {
 	if err := l.Admit(&access.Caller{Token: "b"}); err != nil {
 		t.Errorf("another's: %v", err)
 	}
-	c.move(-time.Hour)
+	c.Move(-time.Hour)
 	if err := l.Admit(caller); !errors.Is(err, access.ErrTooMany) {
 		t.Errorf("a clock that jumps back gives nothing: %v", err)
 	}
-	c.move(time.Second)
+	c.Move(time.Second)
 	if err := l.Admit(caller); err != nil {
 		t.Errorf("a second later: %v", err)
 	}
@@ -77,7 +78,7 @@ func TestRunsAtOnceAreLimited(t *testing.T) {
 }
 
 func TestMoneyAndSandboxesAreLimited(t *testing.T) {
-	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	c := clocktest.At(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
 	money, alive := spent{}, 0
 	l := access.NewLimiter(access.LimiterOptions{Now: c.Now, Spending: money, Sandboxes: func(_ context.Context, account string) (int, error) {
 		if account != "acct-1" {
@@ -95,7 +96,7 @@ func TestMoneyAndSandboxesAreLimited(t *testing.T) {
 	if _, err := l.Begin(t.Context(), caller); !errors.Is(err, access.ErrQuota) {
 		t.Errorf("spent: %v", err)
 	}
-	c.move(12 * time.Hour)
+	c.Move(12 * time.Hour)
 	if _, err := l.Begin(t.Context(), caller); err != nil {
 		t.Errorf("the next day: %v", err)
 	}
@@ -140,7 +141,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 			if _, err := a.Authenticate(t.Context(), netip.MustParseAddr(test.other), text.Reveal()); err != nil {
 				t.Errorf("another address: %v", err)
 			}
-			c.move(access.Lockout)
+			c.Move(access.Lockout)
 			if _, err := a.Authenticate(t.Context(), from, text.Reveal()); err != nil {
 				t.Errorf("later: %v", err)
 			}
@@ -150,7 +151,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 
 // A hundred thousand addresses that guess take the memory of ten thousand.
 func TestThrottleIsBounded(t *testing.T) {
-	c := &clock{now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	c := clocktest.At(time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC))
 	throttle := access.NewThrottle(c.Now)
 	for i := range uint32(100_000) {
 		var b [4]byte

@@ -26,7 +26,7 @@ func TestRotate(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, caller, err)
 		}
 	}
-	clock.move(2 * time.Minute)
+	clock.Move(2 * time.Minute)
 	if _, err := d.Verify(t.Context(), old.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("the old one after its grace: %v", err)
 	}

@@ -86,25 +86,25 @@ func TestTokensEnd(t *testing.T) {
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); err != nil {
 		t.Fatal(err)
 	}
-	c.move(-24 * time.Hour) // a clock that jumps back does not make what is known last
+	c.Move(-24 * time.Hour) // a clock that jumps back does not make what is known last
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); err != nil {
 		t.Fatal(err)
 	}
-	c.move(24 * time.Hour)
+	c.Move(24 * time.Hour)
 	if err := d.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Verify(t.Context(), text.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("revoked here: %v", err)
 	}
-	c.move(access.RevocationDelay)
+	c.Move(access.RevocationDelay)
 	if _, err := elsewhere.Verify(t.Context(), text.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("revoked elsewhere: %v", err)
 	}
 	if text, _, err = d.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	c.move(time.Hour)
+	c.Move(time.Hour)
 	if _, err := d.Verify(t.Context(), text.Reveal()); !errors.Is(err, access.ErrDenied) {
 		t.Errorf("after its life: %v", err)
 	}
@@ -144,7 +144,7 @@ func TestWatchersAreNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends(t, "revoked elsewhere", there)
-	c.move(2 * time.Hour)
+	c.Move(2 * time.Hour)
 	ends(t, "expired", expiring)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
 // An idle session costs a row: no goroutine, and almost no memory.
@@ -24,7 +25,7 @@ func TestIdleSessionsCostNothing(t *testing.T) {
 	d.until("they rest", func() bool { return d.Stats() == session.Stats{} })
 	d.until("no goroutine is left", func() bool { return runtime.NumGoroutine() <= routines })
 	d.scriptedWorker.mu.Lock()
-	d.jobs, d.history, d.at, d.most = nil, nil, nil, nil // the test's own
+	d.jobs, d.at, d.most, d.Transcripts = nil, nil, nil, gatewaytest.Transcripts{} // the test's own
 	d.scriptedWorker.mu.Unlock()
 	if more := used() - heap; more > n*10<<10 {
 		t.Errorf("%d bytes for each of %d sessions", more/n, n)

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,7 @@ const testTimeout = 60 * time.Second
 // publishes each word and answers with all of them; wait NAME waits until NAME is
 // released; fail CODE fails; panic panics.
 type scriptedWorker struct {
+	gatewaytest.Transcripts
 	mu      sync.Mutex
 	jobs    []session.Job
 	at      map[string]int // by session: how many work there now
@@ -38,11 +40,10 @@ type scriptedWorker struct {
 	running int
 	peak    int
 	gates   map[string]chan struct{}
-	history map[string][]chat.Message // by account and transcript
 }
 
 func newHand() *scriptedWorker {
-	return &scriptedWorker{at: map[string]int{}, most: map[string]int{}, gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}
+	return &scriptedWorker{at: map[string]int{}, most: map[string]int{}, gates: map[string]chan struct{}{}}
 }
 
 func (h *scriptedWorker) gate(name string) chan struct{} {
@@ -102,37 +103,12 @@ func (h *scriptedWorker) Work(ctx context.Context, job *session.Job, tell func(s
 	}
 	use := chat.Usage{Input: 10, Output: 1}
 	tell(session.Event{Kind: session.Used, Usage: &use})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	name := job.Account + "/" + job.Session
-	h.history[name] = append(h.history[name], chat.Message{Role: chat.User, Text: job.Message}, chat.Message{Role: chat.Assistant, Text: rest})
+	h.Add(job, rest)
 	model := job.Model
 	if model == "" {
 		model = "p/own"
 	}
 	return &session.Outcome{Text: rest, Model: model, Usage: use}, nil
-}
-
-func (h *scriptedWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.history[e.Account+"/"+e.ID]
-	return all[max(0, len(all)-most):], nil
-}
-
-func (h *scriptedWorker) Forget(_ context.Context, e *session.Entry) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.history, e.Account+"/"+e.ID)
-	return nil
-}
-
-func (h *scriptedWorker) Compact(_ context.Context, e *session.Entry) (int, int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.history[e.Account+"/"+e.ID]
-	h.history[e.Account+"/"+e.ID] = all[len(all)/2:]
-	return len(all), len(all) - len(all)/2, nil
 }
 
 // testService is a service in a test.

@@ -385,7 +385,7 @@ func TestResetDeleteCompact(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, ok := d.history["ann/"+e.ID]; ok {
+	if d.Kept(e) {
 		t.Error("the transcript is still there")
 	}
 }

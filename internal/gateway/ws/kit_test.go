@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/gatewaytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,10 +41,10 @@ const testTimeout = 60 * time.Second
 //
 // and answers everything else with four words.
 type scriptedWorker struct {
-	mu      sync.Mutex
-	jobs    []session.Job
-	gates   map[string]chan struct{}
-	history map[string][]chat.Message
+	gatewaytest.Transcripts
+	mu    sync.Mutex
+	jobs  []session.Job
+	gates map[string]chan struct{}
 }
 
 func (h *scriptedWorker) gate(name string) chan struct{} {
@@ -102,37 +103,12 @@ func (h *scriptedWorker) Work(ctx context.Context, job *session.Job, tell func(s
 	}
 	use := chat.Usage{Input: 11, Output: 4}
 	tell(session.Event{Kind: session.Used, Usage: &use})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	name := job.Account + "/" + job.Session
-	h.history[name] = append(h.history[name], chat.Message{Role: chat.User, Text: job.Message}, chat.Message{Role: chat.Assistant, Text: answer})
+	h.Add(job, answer)
 	model := job.Model
 	if model == "" {
 		model = "fake/fake-1"
 	}
 	return &session.Outcome{Text: answer, Model: model, Usage: use}, nil
-}
-
-func (h *scriptedWorker) History(_ context.Context, e *session.Entry, most int) ([]chat.Message, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.history[e.Account+"/"+e.ID]
-	return all[max(0, len(all)-most):], nil
-}
-
-func (h *scriptedWorker) Forget(_ context.Context, e *session.Entry) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.history, e.Account+"/"+e.ID)
-	return nil
-}
-
-func (h *scriptedWorker) Compact(_ context.Context, e *session.Entry) (int, int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.history[e.Account+"/"+e.ID]
-	h.history[e.Account+"/"+e.ID] = all[len(all)/2:]
-	return len(all), len(all) - len(all)/2, nil
 }
 
 type catalogue struct{}
@@ -171,7 +147,7 @@ func gatewayWith(t *testing.T, limits ws.Limits, keep session.Limits) *testGatew
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	p := &testGateway{T: t, hand: &scriptedWorker{gates: map[string]chan struct{}{}, history: map[string][]chat.Message{}}}
+	p := &testGateway{T: t, hand: &scriptedWorker{gates: map[string]chan struct{}{}}}
 	sessions := session.New(session.Options{DB: db, Worker: p.hand, Limits: keep, Agents: func() []string { return []string{"main", "work"} }})
 	t.Cleanup(sessions.Close)
 	p.tokens = access.NewTokenStore(access.TokenStoreOptions{DB: db})

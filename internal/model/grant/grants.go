@@ -101,7 +101,7 @@ func (s *Grants) checkAccount(account string) (shared bool, err error) {
 	return true, err
 }
 
-// isFree reports whether nobody holds a lock, also not shared.
+// isFree reports whether a lock is held neither alone nor shared.
 func (s *Grants) isFree(name string) (bool, error) {
 	held, err := s.locks.TryHold(name)
 	if errors.Is(err, filelock.ErrHeld) {

@@ -30,7 +30,8 @@ func ModesFor(writesHost bool) Modes {
 	return AnyMode
 }
 
-// setIDBits are the permission bits that lend rights to whoever runs a file.
+// setIDBits are the permission bits that make a program run with the rights of its
+// file's owner or group.
 const setIDBits = unix.S_ISUID | unix.S_ISGID
 
 // creating are the flags with which open looks at its mode.

@@ -108,8 +108,8 @@ func checkGuest(e *Evidence) []Check {
 	}
 }
 
-// checkProbe asks whether the probe's own answers can be believed: nobody beside
-// it may change them, and none of its lists is so full that something may be
+// checkProbe checks that the probe's own answers can be believed: no other process
+// could change them, and none of its lists is at its limit, where entries may be
 // missing.
 func checkProbe(ring string, e *Evidence) Check {
 	const name, promised = "the probe's report", "whole, and nobody could change it"

@@ -77,9 +77,9 @@ func (Host) Exec(ctx context.Context, c *machine.Command) (*machine.Result, erro
 // Echo is a worker of sessions that answers with the message.
 type Echo struct{}
 
-// Resolve accepts every model but nobody/knows.
+// Resolve accepts every model but fake/unknown.
 func (Echo) Resolve(_, model string) (string, error) {
-	if model == "nobody/knows" {
+	if model == "fake/unknown" {
 		return "", errNoModel
 	}
 	return model, nil
