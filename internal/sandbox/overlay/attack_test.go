@@ -2,10 +2,12 @@ package overlay
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -334,6 +336,62 @@ func TestAttackUnreadable(t *testing.T) {
 		}
 		if err := s.Reconcile(t.Context()); err != nil {
 			t.Errorf("Reconcile: %v", err)
+		}
+	})
+}
+
+// A directory that is exchanged for a link all the time is never gone through.
+func TestAttackExchangeWhileReading(t *testing.T) {
+	eachWay(t, map[string]string{"keep": "\n"}, func(t *testing.T, s *stage) {
+		outside := t.TempDir()
+		fill(t, outside, map[string]string{"file": "outside\n", "sub/file": "outside\n"})
+		s.inside(t, `mkdir -p d/sub; echo inside > d/file; echo inside > d/sub/file; ln -s `+outside+` l`)
+		above, err := os.Open(s.above())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer above.Close()
+		var exchanges atomic.Int64
+		stop, done := make(chan struct{}), make(chan error, 1)
+		go func() {
+			for {
+				select {
+				case <-stop:
+					done <- nil
+					return
+				default:
+				}
+				if err := unix.Renameat2(int(above.Fd()), "d", int(above.Fd()), "l", unix.RENAME_EXCHANGE); err != nil {
+					done <- err
+					return
+				}
+				exchanges.Add(1)
+			}
+		}()
+		for round := 0; round < 500 || exchanges.Load() < 500; round++ {
+			for c, err := range s.Changes(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Mode.IsRegular() && c.Kind != Special && c.Size != int64(len("inside\n")) {
+					t.Fatalf("read through a link: %+v", c)
+				}
+			}
+			for _, path := range []string{"d/file", "d/sub/file"} {
+				file, err := s.Open(path)
+				if err != nil {
+					continue
+				}
+				data, err := io.ReadAll(file)
+				closeFile(file)
+				if err != nil || string(data) != "inside\n" {
+					t.Fatalf("Open(%q) read %q, %v", path, data, err)
+				}
+			}
+		}
+		close(stop)
+		if err := <-done; err != nil {
+			t.Fatal(err)
 		}
 	})
 }

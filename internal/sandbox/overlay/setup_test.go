@@ -59,6 +59,8 @@ func TestMain(m *testing.M) {
 			exitWith(errors.Join(err, unix.Bind(fd, &unix.SockaddrUnix{Name: os.Args[2]})))
 		case "mknod": // file, major, minor
 			exitWith(unix.Mknod(os.Args[2], unix.S_IFCHR|0o666, int(unix.Mkdev(number(os.Args[3]), number(os.Args[4])))))
+		case "choose": // base, state
+			exitWith(printChoice(os.Args[2], os.Args[3]))
 		case "deep": // name, levels
 			exitWith(deep(os.Args[2], number(os.Args[3])))
 		}
