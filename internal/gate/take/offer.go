@@ -26,7 +26,8 @@ type Offer struct {
 	Others   []string              `json:"others,omitempty"`  // further branches with commits that the host lacks
 	repo     *git.Repo
 	hostHead string
-	known    []string
+	host     []string // commits that the host has
+	known    []string // these, and those whose signed copies it has
 }
 
 // Commit is one commit of an agent. What came from inside is made printable.
@@ -73,18 +74,18 @@ func (w *Workspace) offer(ctx context.Context, from string) (*Offer, error) {
 	if o.repo, err = w.open(ctx, o.Head); err != nil {
 		return nil, err
 	}
-	if o.known, err = w.knownCommits(ctx, o.repo); err != nil {
+	if o.host, err = w.hostCommits(ctx, o.repo); err != nil {
 		return nil, err
 	}
-	if err := w.fetch(ctx, o.repo, ref, o.Head, o.known); err != nil {
+	if err := w.fetch(ctx, o.repo, ref, o.Head, o.host); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context, *inside, *Offer) error{w.judge, w.findOthers} {
-		if err := step(ctx, seen, o); err != nil {
-			return nil, err
-		}
+	signed, err := w.signedCommits(ctx, o.repo, o.host)
+	if err != nil {
+		return nil, err
 	}
-	return o, nil
+	o.known = append(signed, o.host...)
+	return o, errors.Join(w.judge(ctx, o), w.findOthers(ctx, seen, o))
 }
 
 // newOffer names what is asked for.
@@ -103,23 +104,17 @@ func newOffer(seen *inside, from string) (o *Offer, ref string, err error) {
 	return o, heads + from, nil
 }
 
-// knownCommits returns the commits that the host has, and those whose signed
-// copies it has.
-func (w *Workspace) knownCommits(ctx context.Context, repo *git.Repo) ([]string, error) {
+// hostCommits returns the commits that the host's repository has by its refs.
+func (w *Workspace) hostCommits(ctx context.Context, repo *git.Repo) ([]string, error) {
 	ids, err := tips(w.Checkout)
 	if err != nil {
 		return nil, err
 	}
-	known, err := commitsOf(ctx, repo, ids)
-	if err != nil {
-		return nil, err
-	}
-	signed, err := w.signedCommits(ctx, repo, known)
-	return append(known, signed...), err
+	return commitsOf(ctx, repo, ids)
 }
 
 // judge fills in the commits and what the policy says of them.
-func (w *Workspace) judge(ctx context.Context, _ *inside, o *Offer) (err error) {
+func (w *Workspace) judge(ctx context.Context, o *Offer) (err error) {
 	base := git.EmptyTree
 	if o.hostHead != "" {
 		if base, err = o.repo.MergeBase(ctx, o.hostHead, o.Head); err != nil {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,24 +65,19 @@ func (w *Workspace) signedCommits(ctx context.Context, repo *git.Repo, known []s
 	if err != nil || len(signed) == 0 {
 		return nil, err
 	}
-	var agents []string
-	for agent, copied := range signed {
-		found, err := repo.Stat(ctx, []string{agent, copied})
-		if err != nil {
-			return nil, err
-		}
-		if found[0].Type != "commit" || found[1].Type != "commit" {
-			continue
-		}
-		left, err := repo.Range(ctx, known, copied, 0)
-		if err != nil {
-			return nil, err
-		}
-		if len(left) == 0 {
-			agents = append(agents, agent)
-		}
+	there, err := commitsOf(ctx, repo, slices.Concat(slices.Collect(maps.Keys(signed)), slices.Collect(maps.Values(signed))))
+	if err != nil {
+		return nil, err
 	}
-	return agents, nil
+	maps.DeleteFunc(signed, func(agent, copied string) bool {
+		return !slices.Contains(there, agent) || !slices.Contains(there, copied)
+	})
+	lost, err := repo.Unreached(ctx, slices.Collect(maps.Values(signed)), known)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(signed, func(_, copied string) bool { return slices.Contains(lost, copied) })
+	return slices.Collect(maps.Keys(signed)), nil
 }
 
 // signAll writes the commits anew with the person's signature, if the person's

@@ -123,11 +123,7 @@ func (w *Workspace) store(ctx context.Context, o *Offer, r Request, t *Taken) er
 		return err
 	}
 	defer to.Close() //nolint:errcheck // nothing is written by closing a directory
-	known, err := w.hostCommits(ctx, o)
-	if err != nil {
-		return err
-	}
-	if err := relay.AddPack(ctx, to, o.repo, t.Head, known...); err != nil {
+	if err := relay.AddPack(ctx, to, o.repo, t.Head, o.host...); err != nil {
 		return fmt.Errorf("add the commits to %s: %w", w.Checkout.Top, err)
 	}
 	if err := to.MoveRef(t.Ref, t.Head, refs[t.Ref]); err != nil {
@@ -221,15 +217,4 @@ func (w *Workspace) chooseBranch(o *Offer, r Request) (string, error) {
 		return o.Branch + "-next", nil
 	}
 	return "atoll/" + o.Branch, nil
-}
-
-// hostCommits returns the commits that the host's objects are complete for: the
-// pack leaves out what they have. Commits that are only known by a signed copy are
-// not among them.
-func (w *Workspace) hostCommits(ctx context.Context, o *Offer) ([]string, error) {
-	ids, err := tips(w.Checkout)
-	if err != nil {
-		return nil, err
-	}
-	return commitsOf(ctx, o.repo, ids)
 }

@@ -83,7 +83,10 @@ func (s *scene) shell(dir, script string) string {
 }
 
 // work is what the agent does.
-func (s *scene) work(script string) { s.t.Helper(); s.shell(s.agent.dir, script) }
+func (s *scene) work(script string) {
+	s.t.Helper()
+	s.shell(s.agent.dir, "export HOME=/nonexistent; "+script)
+}
 
 // host is what git says in the person's repository.
 func (s *scene) host(script string) string { s.t.Helper(); return s.shell(s.top, script) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,16 @@ func (r *Repo) Range(ctx context.Context, known []string, head string, limit int
 // rangeInput names, on standard input, what head has and the known ones have not.
 func rangeInput(head string, known []string) *strings.Reader {
 	return strings.NewReader(lines(append([]string{head}, without(known)...)))
+}
+
+// Unreached returns the commits among the ancestors of the given ones, and these
+// themselves, that the known ones have not.
+func (r *Repo) Unreached(ctx context.Context, commits, known []string) ([]string, error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
+	out, err := r.Output(ctx, strings.NewReader(lines(append(slices.Clone(commits), without(known)...))), "rev-list", "--stdin")
+	return strings.Fields(string(out)), err
 }
 
 // CheckComplete fails if an object is missing that head has and the known commits
