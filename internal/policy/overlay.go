@@ -7,6 +7,16 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 )
 
+// WorkspacePath returns where the files are that programs of an agent change: with
+// an overlay what is mounted over the workspace, merged, and else the directory
+// that is used directly. The access yolo-unsafe, which is rw, has no overlay.
+func WorkspacePath(access config.Access, merged, direct string) string {
+	if access == config.AccessOverlay {
+		return merged
+	}
+	return direct
+}
+
 // ValidateTrees checks the directories of overlay.more as workspaces, and that
 // no two directories that are kept apart lie in each other, on either side.
 func ValidateTrees(s config.Sandbox, workspace string, host Host) (found []Finding) {

@@ -98,16 +98,19 @@ type explanation struct {
 }
 
 type explainedSandbox struct {
-	Mode               config.Mode     `json:"mode"`
-	Scope              config.Scope    `json:"scope"`
-	ScopeKey           string          `json:"scopeKey"`
-	Backend            provide.Backend `json:"backend"`
-	WorkspaceAccess    config.Access   `json:"workspaceAccess"`
-	WorkspaceRoot      string          `json:"workspaceRoot"`
-	SessionIsSandboxed bool            `json:"sessionIsSandboxed"`
-	Reason             string          `json:"reason"`
-	ContainerName      string          `json:"containerName"`
-	Image              string          `json:"image"`
+	Mode            config.Mode     `json:"mode"`
+	Scope           config.Scope    `json:"scope"`
+	ScopeKey        string          `json:"scopeKey"`
+	Backend         provide.Backend `json:"backend"`
+	WorkspaceAccess config.Access   `json:"workspaceAccess"`
+	WorkspaceRoot   string          `json:"workspaceRoot"`
+	// WorkspacePath is where the files are that the agent changes: on the host, or
+	// inside if they are kept apart.
+	WorkspacePath      string `json:"workspacePath"`
+	SessionIsSandboxed bool   `json:"sessionIsSandboxed"`
+	Reason             string `json:"reason"`
+	ContainerName      string `json:"containerName"`
+	Image              string `json:"image"`
 	// RootID is the fingerprint of the host's programs, or the image's digest,
 	// where no engine knows it.
 	RootID string `json:"rootId,omitempty"`
@@ -176,6 +179,7 @@ func explainSandbox(ctx context.Context, s *provide.Settings, p *plan.Plan, back
 	return explainedSandbox{
 		Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: backend,
 		WorkspaceAccess: box.WorkspaceAccess, WorkspaceRoot: box.WorkspaceRoot,
+		WorkspacePath:      policy.WorkspacePath(box.WorkspaceAccess, p.Spec.Workdir, p.Layout.WorkspaceDir),
 		SessionIsSandboxed: p.Sandboxed, Reason: p.Why,
 		ContainerName: p.Spec.Name, Image: p.Spec.Image, ConfigHash: p.Spec.ConfigHash,
 		Mounts: console.OrEmpty(p.Spec.Mounts), Tools: p.Tools, AvailableTools: console.OrEmpty(tool.Allowed(p.Tools)), Docker: box.Docker, Drift: drift,

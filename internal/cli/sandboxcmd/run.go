@@ -176,8 +176,11 @@ func (e *env) dispose(ctx context.Context, a *app.App, who provide.Subject, sess
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disposeTimeout)
 	defer cancel()
+	changes := a.CountChanges(ctx, p)
 	if err := a.Discard(ctx, p); err != nil {
 		e.Notice("the sandbox was not removed: " + err.Error())
+	} else if changes > 0 {
+		e.Notice(fmt.Sprintf("%s: what was changed above it (%d files) was discarded with the sandbox, as --rm asks", p.Layout.AgentDir, changes))
 	}
 }
 

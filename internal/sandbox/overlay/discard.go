@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,20 @@ func (t *Tree) Reset(ctx context.Context) error {
 	}
 	t.forgetNotes()
 	return removeDiscarded(parent, time.Now())
+}
+
+// RemoveAll removes the directory that holds the overlays of one sandbox, with
+// all changes. Nothing may be mounted from it.
+func RemoveAll(ctx context.Context, dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	release, err := holdDir(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return removeTree(dir)
 }
 
 // holdDir takes the lock of the directory that holds the overlays of one sandbox.

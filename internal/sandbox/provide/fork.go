@@ -123,6 +123,10 @@ func (a *Installation) planFork(ctx context.Context, source *plan.Plan, who Subj
 	if err := p.Refusal(); err != nil {
 		return nil, err
 	}
+	if source.Layout.Access == config.AccessOverlay || p.Layout.Access == config.AccessOverlay {
+		return nil, errhint.With(fmt.Errorf("sandbox %q has its changes in an overlay, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
+			"decide about the changes with atoll sync, and begin a new session")
+	}
 	if source.Net != nil || p.Net != nil {
 		return nil, errhint.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
 			"remove sandbox.networkAllow to have one sandbox a session")

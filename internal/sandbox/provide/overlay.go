@@ -172,6 +172,27 @@ func (s *Settings) OverlaysOf(p *plan.Plan) (trees []*overlay.Tree, err error) {
 	return trees, nil
 }
 
+// maxCounted bounds CountChanges.
+const maxCounted = 1000
+
+// CountChanges returns how many changes the overlays of a plan's sandbox have, up
+// to maxCounted.
+func (s *Settings) CountChanges(ctx context.Context, p *plan.Plan) (count int) {
+	trees, err := s.OverlaysOf(p)
+	if err != nil {
+		return 0 // there are none
+	}
+	for _, t := range trees {
+		for _, err := range t.Changes(ctx) {
+			if err != nil || count == maxCounted {
+				break
+			}
+			count++
+		}
+	}
+	return count
+}
+
 // OverlayChoice is how the changes to one directory are kept apart.
 type OverlayChoice struct {
 	Target  string       `json:"target"`

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
 	"github.com/atoll-run/atoll/internal/store"
@@ -320,7 +321,8 @@ func readable(tools policy.ToolPolicy) func(string) bool {
 	return func(string) bool { return allowed }
 }
 
-// Discard removes a sandbox and its private copy; ErrBusy if it is in use.
+// Discard removes a sandbox that was made for one command and its private copy, or
+// its overlays with all changes; ErrBusy if it is in use.
 func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
 		return err
@@ -330,7 +332,12 @@ func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 			return err
 		}
 	}
-	return a.IfGone(ctx, p.Spec.Name, func() error { return workspace.Remove(ctx, p.Layout) })
+	return a.IfGone(ctx, p.Spec.Name, func() error {
+		if !p.Layout.HasCopy() && p.Layout.Temporary {
+			return overlay.RemoveAll(ctx, filepath.Join(a.Paths.AtollState, overlayDir, p.Layout.Slug))
+		}
+		return workspace.Remove(ctx, p.Layout)
+	})
 }
 
 // CommandEnv is the environment of one command: what policy lets in, and the
