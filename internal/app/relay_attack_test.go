@@ -78,7 +78,7 @@ func newArena(t *testing.T) *arena {
 // naive is the host as it should not be.
 func (a *arena) naive(env []string, script string) string {
 	cmd := exec.CommandContext(a.t.Context(), "/bin/sh", "-c", script)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + a.host, "GIT_CONFIG_NOSYSTEM=1"}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + a.host, "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + os.TempDir()}, env...)
 	out, _ := cmd.CombinedOutput() // what it does counts, not how it ends
 	return string(out)
 }
