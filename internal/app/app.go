@@ -42,7 +42,9 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	}
 	models := service.New(installation)
 	commits := deliver.New(models)
-	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: overlays.New(models)}, nil
+	sync := overlays.New(models, commits.Approvals())
+	installation.Follow = sync.Follow
+	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: sync}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the
