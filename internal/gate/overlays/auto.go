@@ -58,8 +58,11 @@ func (s *Service) repeat(ctx context.Context, p *plan.Plan, every time.Duration)
 // and tried again the next time.
 func (s *Service) applyPassing(ctx context.Context, p *plan.Plan, last bool) {
 	trees, err := s.OverlaysOf(p)
-	found := &subject{s, p, p.Spec.Account, trees}
+	found := &subject{Service: s, plan: p, account: p.Spec.Account, trees: trees}
 	for _, t := range trees {
+		if isGit(p, t) {
+			continue
+		}
 		if err := found.applyTree(ctx, t, last); err != nil && ctx.Err() == nil {
 			s.Logger.Warn("changes of a sandbox could not be applied", "directory", t.Base, "error", err)
 		}
@@ -70,7 +73,7 @@ func (s *Service) applyPassing(ctx context.Context, p *plan.Plan, last bool) {
 }
 
 func (s *subject) applyTree(ctx context.Context, t *overlay.Tree, last bool) error {
-	g, err := s.open(ctx, t)
+	g, err := s.open(ctx, t, nil) // files of the agent's commits are applied too
 	if err != nil {
 		return err
 	}
