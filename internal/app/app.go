@@ -42,9 +42,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	}
 	models := service.New(installation)
 	commits := deliver.New(models)
-	sync := overlays.New(models, commits.Approvals())
-	installation.Follow = sync.Follow
-	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: sync}, nil
+	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: overlays.New(models)}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/relay/branch"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -25,6 +26,8 @@ type options struct {
 	access, image string
 	asJSON        bool
 	accept        bool
+	branch        string
+	key           branch.Key // of branch
 }
 
 // NewCommand returns the constructor of the verb of a built-in preset, which a file
@@ -100,6 +103,7 @@ func (o *options) addFlags(cmd *cobra.Command, p *preset.Preset) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.access, "access", "", "what is seen of the directory: `rw` is the directory itself, without a way back")
 	flags.BoolVar(&o.accept, "accept", false, "apply what passes the gate when it ends")
+	flags.StringVar(&o.branch, "branch", "", "give the commits to the relay when it ends, which judges and sends them to branch sandbox/`NAME`")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: the agent's own, or the host's programs)")
 	if p.Args.Task != nil {
 		flags.BoolVarP(&o.print, "print", "p", false, "carry TASK out without a person and print the answer, as without the flag; TASK is read from standard input if it is not given")
@@ -132,6 +136,9 @@ func (o *options) read(cmd *cobra.Command, p *preset.Preset, args []string) erro
 }
 
 func (o *options) check(cmd *cobra.Command) error {
+	if err := o.checkBranch(cmd); err != nil {
+		return err
+	}
 	switch config.Access(o.access) {
 	case "", config.AccessRO, config.AccessRW, config.AccessNone, config.AccessOverlay:
 	default:

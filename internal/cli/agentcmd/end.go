@@ -12,16 +12,17 @@ import (
 
 // report is what --json prints of a task.
 type report struct {
-	Agent     string    `json:"agent"`
-	Directory string    `json:"directory"`
-	Sandbox   string    `json:"sandbox"`
-	Run       string    `json:"run"`
-	Model     string    `json:"model,omitempty"`
-	Text      string    `json:"text"`
-	Error     string    `json:"error,omitempty"`
-	ExitCode  int       `json:"exitCode"`
-	Bill      *run.Bill `json:"bill,omitempty"`
-	Changes   *changes  `json:"changes,omitempty"`
+	Agent     string     `json:"agent"`
+	Directory string     `json:"directory"`
+	Sandbox   string     `json:"sandbox"`
+	Run       string     `json:"run"`
+	Model     string     `json:"model,omitempty"`
+	Text      string     `json:"text"`
+	Error     string     `json:"error,omitempty"`
+	ExitCode  int        `json:"exitCode"`
+	Bill      *run.Bill  `json:"bill,omitempty"`
+	Changes   *changes   `json:"changes,omitempty"`
+	Branch    *delivered `json:"branch,omitempty"` // of --branch
 }
 
 // end says what became of a use, or prints it as JSON.
@@ -32,8 +33,10 @@ func (s *start) end(ctx context.Context, failure error) error {
 	} else if err != nil {
 		s.Logger().WarnContext(ctx, "what changed is not known; see `atoll sync status`", "error", err)
 	}
+	failure = console.FirstOf(failure, s.deliver(context.WithoutCancel(ctx), failure))
 	if !s.asJSON {
 		s.sayChanges()
+		s.sayBranch()
 		s.sayBill()
 		return failure
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -46,15 +47,30 @@ func commitsOf(o *take.Offer) *api.SyncCommits {
 }
 
 // Take takes the agent's commits to a branch of the host's repository.
-func (s *Service) Take(ctx context.Context, r *api.SyncTake, _ string) (*api.SyncTaken, error) {
+func (s *Service) Take(ctx context.Context, r *api.SyncTake, by string) (*api.SyncTaken, error) {
 	return onCommits(ctx, s, &r.Subject, func(found *subject, w *take.Workspace) (*api.SyncTaken, error) {
 		taken, err := w.Take(ctx, take.Request{Branch: r.Branch, From: r.From, Head: r.Head, Approved: r.Approve, Override: r.Reason, Unsigned: r.Unsigned})
 		if err != nil {
 			return nil, err
 		}
 		found.changed("take", taken.Commits)
+		found.auditTake(taken, by)
 		return &api.SyncTaken{Branch: taken.Branch, Ref: taken.Ref, Head: taken.Head, Commits: taken.Commits, Created: taken.Created, Signed: taken.Signed, Notes: taken.Notes}, nil
 	})
+}
+
+// auditTake writes down who took commits, and where to.
+func (s *subject) auditTake(t *take.Taken, by string) {
+	log, err := s.models.AuditLog()
+	if err == nil {
+		err = log.Append(&audit.GitEvent{
+			Time: time.Now(), Subject: audit.Subject{Account: s.account, Agent: s.plan.Agent.ID, Session: s.plan.Session.Key},
+			Step: "taken by " + by, Branch: t.Branch, Head: t.Head,
+		})
+	}
+	if err != nil {
+		s.Logger.Error("audit of taken commits", "branch", t.Branch, "error", err)
+	}
 }
 
 // onCommits runs f with the workspace of a subject whose base is a repository.

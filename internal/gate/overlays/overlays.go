@@ -12,7 +12,6 @@ import (
 	"strconv"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
@@ -27,8 +26,7 @@ import (
 // use, also by several processes: every gate has a lock.
 type Service struct {
 	*provide.Installation
-	models    *service.Service
-	questions *approval.Queue
+	models *service.Service
 	// OnChange, if set, is called after a decision changed something.
 	OnChange func(Change)
 }
@@ -40,9 +38,9 @@ type Change struct {
 	Files                   int
 }
 
-// New returns the service of an installation, which asks people in a queue.
-func New(models *service.Service, questions *approval.Queue) *Service {
-	return &Service{Installation: models.Installation, models: models, questions: questions}
+// New returns the service of an installation.
+func New(models *service.Service) *Service {
+	return &Service{Installation: models.Installation, models: models}
 }
 
 // ErrNone means that a subject has no overlay.

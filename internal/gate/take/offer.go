@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/atoll-run/atoll/internal/contentpolicy"
+	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/content"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
@@ -86,6 +87,11 @@ func (w *Workspace) offer(ctx context.Context, from string) (*Offer, error) {
 	}
 	o.known = append(signed, o.host...)
 	return o, errors.Join(w.judge(ctx, o), w.findOthers(ctx, seen, o))
+}
+
+// Handover returns the commits for a relay, which judges and sends them.
+func (o *Offer) Handover() relay.Commits {
+	return relay.Commits{Repo: o.repo, Head: o.Head, Known: o.host}
 }
 
 // newOffer names what is asked for.

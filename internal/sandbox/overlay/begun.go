@@ -83,12 +83,8 @@ func (t *Tree) asBegun(root *os.File, n *notes, rel string) (bool, error) {
 		return false, err
 	}
 	defer closeFile(r.dir)
-	var top unix.Stat_t
-	if err := unix.Fstat(int(root.Fd()), &top); err != nil {
-		return false, err
-	}
 	for _, above := range r.dirs {
-		if id, ok := n.dirID(above.path); !ok || !t.sameDir(id, above.id, top.Dev) {
+		if id, ok := n.dirID(above.path); !ok || !t.sameID(id, above.id) {
 			return false, nil
 		}
 	}
@@ -99,11 +95,7 @@ func (t *Tree) asBegun(root *os.File, n *notes, rel string) (bool, error) {
 	return t.same(noted, r)
 }
 
-// sameDir reports whether a directory is the noted one. Its device must be that
-// of the base, whatever number the kernel gave it in this boot.
-func (t *Tree) sameDir(noted, now hostpath.ID, device uint64) bool {
-	return t.Foreign || noted.Inode == now.Inode && now.Device == device
-}
+func (t *Tree) sameID(a, b hostpath.ID) bool { return a == b || t.Foreign }
 
 // same compares what was noted with what is there.
 func (t *Tree) same(noted entry, r reached) (bool, error) {

@@ -150,19 +150,24 @@ func kernelCannot(r Request) (string, error) {
 	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
 		return "", err
 	}
-	if name := foreign(int64(st.Type)); name != "" {
+	if name := unfitForUpper(int64(st.Type)); name != "" {
 		return "the state directory is on " + name + ", where the kernel keeps no overlay", nil
 	}
 	return "", nil
 }
 
-// foreign names a file system whose times and inodes are not this kernel's, or not
-// kept: it cannot hold an upper directory, and only times of content, sizes and
-// modes tell whether a file of it changed.
+// unfitForUpper names a file system that cannot hold an upper directory.
+func unfitForUpper(magic int64) string {
+	if magic == unix.OVERLAYFS_SUPER_MAGIC {
+		return "overlayfs"
+	}
+	return foreign(magic)
+}
+
+// foreign names a file system whose times and inodes are not this kernel's.
 func foreign(magic int64) string {
 	return map[int64]string{
-		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs",
-		unix.NFS_SUPER_MAGIC:       "NFS", unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "FUSE", // virtiofs is a FUSE
+		unix.NFS_SUPER_MAGIC: "NFS", unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "FUSE", // virtiofs is a FUSE
 		unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB",
 		unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_SUPER_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda",
 	}[magic]

@@ -29,14 +29,10 @@ type ReadySandbox struct {
 	Plan *plan.Plan
 	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
 	in   *Installation
-	end  func() // what Installation.Follow returned; nil if there is none
 }
 
 // Release ends the use of every sandbox of the session.
 func (s *ReadySandbox) Release() {
-	if s.end != nil {
-		s.end()
-	}
 	s.Handle.Release()
 	if s.Net != nil {
 		s.Net.Release()
@@ -82,9 +78,6 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 		return nil, err
 	}
 	s.Notices = append(notices, s.Notices...)
-	if a.Follow != nil {
-		s.end = a.Follow(p)
-	}
 	return s, nil
 }
 
