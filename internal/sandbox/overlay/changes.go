@@ -74,6 +74,8 @@ type reader struct {
 	hidden   map[string]string
 	applied  map[string]appliedLine
 	manifest *manifest // of a copy
+	// appliedIn are the names of what was applied, by directory; nil until it is needed.
+	appliedIn map[string][]string
 }
 
 // emit hands a change to the caller.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,7 @@ func (r *reader) copyDir(d copied) error {
 	if err != nil {
 		return err
 	}
-	noted, err := r.manifest.entries(d.at)
+	noted, err := r.expected(d.at)
 	if err != nil {
 		return err
 	}
@@ -40,6 +41,33 @@ func (r *reader) copyDir(d copied) error {
 		}
 	}
 	return nil
+}
+
+// expected returns what a directory of a copy had at the beginning, and by name only
+// what was applied to the base since: what is missing of it was deleted.
+func (r *reader) expected(at string) (map[string]entry, error) {
+	noted, err := r.manifest.entries(at)
+	if err != nil {
+		return nil, err
+	}
+	if r.appliedIn == nil {
+		r.appliedIn = map[string][]string{}
+		for name, line := range r.applied {
+			if _, hidden := r.hidden[name]; line.Entry != nil && !hidden {
+				dir := strings.TrimSuffix(path.Dir(name), ".")
+				r.appliedIn[dir] = append(r.appliedIn[dir], path.Base(name))
+			}
+		}
+	}
+	for _, name := range r.appliedIn[at] {
+		if _, ok := noted[name]; !ok {
+			if noted == nil {
+				noted = map[string]entry{}
+			}
+			noted[name] = entry{}
+		}
+	}
+	return noted, nil
 }
 
 // copyEntry reports one entry of a copy.
