@@ -66,11 +66,25 @@ func (s *Service) find(of *api.SyncSubject) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.OverlaysOf(p)
+	found, err := s.of(p)
 	if errors.Is(err, overlay.ErrNone) {
 		err = none(of)
 	}
-	found := &subject{Service: s, plan: p, account: of.Account, start: start}
+	if err != nil {
+		return nil, err
+	}
+	found.start = start
+	return found, nil
+}
+
+// of returns the subject of a plan, with its overlays.
+func (s *Service) of(p *plan.Plan) (*subject, error) {
+	all, err := s.OverlaysOf(p)
+	if err != nil {
+		return nil, err
+	}
+	found := &subject{Service: s, plan: p}
+	found.account, _ = policy.ScopeAccount(p.ScopeKey)
 	for _, t := range all {
 		if isGit(p, t) {
 			found.git = t
@@ -78,10 +92,10 @@ func (s *Service) find(of *api.SyncSubject) (*subject, error) {
 			found.trees = append(found.trees, t)
 		}
 	}
-	if err == nil && len(found.trees) == 0 {
-		err = none(of)
+	if len(found.trees) == 0 {
+		return nil, overlay.ErrNone
 	}
-	return found, err
+	return found, nil
 }
 
 // isGit reports whether an overlay is of the repository that a work tree belongs to:

@@ -35,6 +35,9 @@ type Installation struct {
 	RefusedAccounts *metrics.Counters // sandboxes that an account could not be given; nil outside of a gateway
 	// MeasureFree replaces the measurement of the free disk space; nil outside of tests.
 	MeasureFree func() (int64, error)
+	// OnReady is called for every sandbox that Provide made ready, and what it returns
+	// before that is released; nil does nothing.
+	OnReady func(*ReadySandbox) (released func())
 }
 
 // Open opens the state directory, and makes one where there is none.
