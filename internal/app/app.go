@@ -41,8 +41,9 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 		return nil, err
 	}
 	models := service.New(installation)
-	commits, sync := deliver.New(models), overlays.New(models)
-	installation.OnReady = sync.Follow
+	commits := deliver.New(models)
+	sync := overlays.New(models, commits.Approvals())
+	installation.Follow = sync.Follow
 	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: sync}, nil
 }
 

@@ -142,7 +142,7 @@ func TestWritersShareADirectory(t *testing.T) {
 	}
 }
 
-// Whatever somebody does to the files is found.
+// Every change of the files is found.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	middle := func(t *testing.T, dir string) string { return segments(t, dir)[1] }
 	edit := func(change func([]byte) []byte) func(*testing.T, string) {
@@ -220,7 +220,7 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 	}
 }
 
-// What nothing in the directory knows of, a head kept elsewhere knows.
+// A removal that no file in the directory shows is found with a head kept elsewhere.
 func TestAnAnchorFindsWhatTheDirectoryCannot(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, 10)

@@ -43,7 +43,7 @@ type variantFile struct {
 	Env         map[string]string `json:"env" keys:"envName" check:"envValue" doc:"Its environment, with the same replacements."`
 	Files       map[string]string `json:"files" keys:"line" doc:"Files in its workspace, by relative path, with the same replacements."`
 	Binds       []string          `json:"binds" check:"bind" doc:"Files and directories of the host that it needs, read-only."`
-	Volumes     []string          `json:"volumes" enum:"pnpm_store" doc:"Volumes of the engine that it uses, if they were filled (atoll volumes seed): each with a layer of its own to write to."`
+	Volumes     []string          `json:"volumes" enum:"pnpm_store" doc:"Volumes that it uses, if they were filled (atoll volumes seed): each with a layer of its own to write to."`
 	Read        *string           `json:"read" enum:"envelope|text|json" doc:"How its answer is found in what it prints: an envelope as OpenClaw's, the text as it is, or a JSON object."`
 	Stream      *string           `json:"stream" enum:"claude|codex|opencode|gemini" doc:"The program prints the events of this one: they are shown, and the answer is found in them."`
 	Answer      *string           `json:"answer" check:"line" doc:"With read json: the member that is the answer, names joined by points."`

@@ -6,8 +6,8 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-// A name in a configuration can be made to stand for any address by whoever
-// answers for it: only those of the public internet are connected to.
+// A name in a configuration can be made to stand for any address by its DNS server:
+// only addresses of the public internet are connected to.
 func TestExternalNamesLeadOutside(t *testing.T) {
 	for address, public := range map[string]bool{
 		"8.8.8.8:443": true, "172.32.0.1:80": true, "[2606:4700::1111]:443": true, "[::ffff:8.8.8.8]:443": true,

@@ -298,7 +298,7 @@ func TestGatewayRunEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent func(g *claw) func(*clawSession, *protocol.AgentParams)
 		code  string
-		ended bool // by what the purse is told
+		ended bool // the argument of KeyIssuer.Release
 		says  string
 	}{
 		"not in time": {func(*claw) func(*clawSession, *protocol.AgentParams) {
@@ -357,7 +357,7 @@ func TestGatewayRunIsCancelled(t *testing.T) {
 	}
 }
 
-// A gateway that takes headers is told whose the session is, and needs no slot;
+// A gateway that takes headers gets the owner of the session in one, and needs no slot;
 // a run with a budget of its own gets one all the same.
 func TestGatewayThatTakesHeaders(t *testing.T) {
 	w, g := newWorld(t), newClaw(t)

@@ -25,7 +25,7 @@ func registry(t *testing.T) []run.Variant {
 	return list
 }
 
-// Every agent is an entry of one registry, whole, and nobody else can be asked.
+// Every agent is a complete entry of one registry, and no other agent can be asked.
 // Seen to fail when Find returns the first entry for an unknown id, and when an
 // entry has no Read.
 func TestInvariant_AGENT_VARIANTS_IN_REGISTRY(t *testing.T) {

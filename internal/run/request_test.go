@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 )
 
-// What is asked for is told from what the variant has.
+// Memory that is asked for is distinguished from the variant's own.
 func TestMemoryAsked(t *testing.T) {
 	v := Agent(AgentOptions{})
 	if j := v.job(&Request{Memory: 64 << 20}); j.Memory != 64<<20 || !j.MemoryAsked {
@@ -19,7 +19,7 @@ func TestMemoryAsked(t *testing.T) {
 	}
 }
 
-// The time that is asked for is the time that the agent is told, whatever the
+// The time that is asked for is the agent's own time limit, whatever the
 // variant's own is; more than a day is an error.
 //
 // Seen to fail with a job that takes the variant's margin off.

@@ -25,7 +25,7 @@ type Variant struct {
 	// Binds are what a configuration wants to be mounted, "host:inside": policy
 	// looks at them.
 	Binds []string
-	// Volumes are storage of the engine that the program uses, by name. Those that
+	// Volumes are shared storage that the program uses, by name. Those that
 	// were filled it gets, with a layer of its own to write to.
 	Volumes []string
 	// Argv, Env and Files are made for each run. Files are relative to the

@@ -26,7 +26,7 @@ const (
 	gatewayWarm      = 64   // sessions before it, for warming up
 	gatewaySessions  = 500  // that an agent works for at once
 	gatewayTurns     = 2    // of each
-	gatewayLinks     = 4    // connections that they share, each of which is told of all
+	gatewayLinks     = 4    // connections that they share, each of which gets the events of all
 	gatewayIdle      = 2000 // sessions that exist and nothing more
 	gatewayIdleLinks = 5000 // connections that do nothing
 

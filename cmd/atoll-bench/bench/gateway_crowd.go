@@ -87,7 +87,7 @@ func gatewayCrowd(ctx context.Context, o Options, r *Report) (err error) {
 	return nil
 }
 
-// measureCrowd is what the crowd costs and how soon it is told.
+// measureCrowd measures what the clients cost, and how soon they get events.
 func (s *gatewayStage) measureCrowd(ctx context.Context, o Options, r *Report) error {
 	earlier, err := s.measure(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *audience) note(events []protocol.SessionEvent) {
 	}
 }
 
-// gatewayRest measures what sessions and connections cost that nobody uses.
+// gatewayRest measures what idle sessions and connections cost.
 func gatewayRest(ctx context.Context, o Options, r *Report) (err error) {
 	fmt.Fprintf(o.Progress, "%d idle sessions, %d idle connections …\n", gatewayIdle, gatewayIdleLinks)
 	s, err := startGateway(ctx, o, "http://127.0.0.1:9/v1")

@@ -29,7 +29,7 @@ type firstAnswer struct {
 
 // firstAnswers are a model that thinks between words, as models do; one that
 // answers in one piece; and one that fills a processor of its own with words, so
-// that whoever passes the first one on has to wait for it.
+// that a proxy has to wait for it before it passes on the first word.
 func firstAnswers() []firstAnswer {
 	return []firstAnswer{
 		{"stream with pauses", question(1500, true, "pausing"), true},

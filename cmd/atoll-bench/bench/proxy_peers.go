@@ -98,7 +98,7 @@ func userName() string {
 	if os.Geteuid() == 0 {
 		return "root"
 	}
-	return "nobody" // ignored, with a warning, by whoever is not root
+	return "nobody" // ignored, with a warning, unless root starts it
 }
 
 // findProgram looks for a program also where administrators have theirs.

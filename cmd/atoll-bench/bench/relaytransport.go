@@ -107,8 +107,8 @@ func relaySides() []relaySide {
 	}
 }
 
-// plainGit is what somebody does who has nobody to fear. The clone stays until
-// the end, so that no side waits for the disk to forget the files of another.
+// plainGit clones and pushes without the relay. The clone stays until the end, so
+// that no side waits until the disk has freed the files of another.
 func plainGit(depth int) relayRound {
 	return func(ctx context.Context, s *relayStage, key string) (took relayTimes, err error) {
 		dir := filepath.Join(s.dir, "clone-"+key)

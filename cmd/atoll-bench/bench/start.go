@@ -103,7 +103,7 @@ func (s *startStage) getenv(name string) string {
 	return s.options.Getenv(name)
 }
 
-// who is a session that nobody had before.
+// who is a new session.
 func (s *startStage) who(backend, image string) provide.Subject {
 	s.n++
 	key := fmt.Sprintf("agent:main:bench-%d", s.n)

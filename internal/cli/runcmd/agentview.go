@@ -62,7 +62,7 @@ func whereAgent(p *session.Location) []string {
 	}
 }
 
-// event is told by the agent, one at a time.
+// event shows an event of the agent, one at a time.
 func (v *agentView) event(e agent.Event) {
 	if v.lines != nil {
 		v.lines.event(e)

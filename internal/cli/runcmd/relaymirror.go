@@ -54,7 +54,7 @@ func runRelayMirror(ctx context.Context, e *env, dir string, o mirrorOptions) er
 	return e.mirror(ctx, func() (string, error) { return relays.Publish(ctx, project, dir) }, o)
 }
 
-// mirror copies once, or again and again: then a copy that fails is told, and the
+// mirror copies once, or again and again: then a copy that fails is reported, and the
 // next one is tried.
 func (e *env) mirror(ctx context.Context, publish func() (string, error), o mirrorOptions) error {
 	last := ""

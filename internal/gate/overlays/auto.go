@@ -2,102 +2,114 @@ package overlays
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gate"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
-	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 )
 
 const (
-	autoBy       = "sync.mode auto" // who applies, in the audit log and the history
-	autoPatience = 5 * time.Minute  // for the last time, when the sandbox is released
+	byRule   = "sync.mode auto"
+	lastTime = 5 * time.Minute // bounds what is applied when a sandbox is released
+	answers  = 20              // of earlier questions that are looked at
 )
 
-// Follow applies what passes of a sandbox's changes every interval if its sync.mode is
-// auto, until done is called, which does so once more. It returns nil for others.
-func (s *Service) Follow(box *provide.ReadySandbox) (done func()) {
-	rules := &box.Plan.Agent.Sandbox
-	if rules.WorkspaceAccess != config.AccessOverlay || rules.Sync.Mode != config.SyncAuto {
-		return nil
-	}
-	found, err := s.of(box.Plan)
-	if err != nil {
-		s.Logger.Warn("changes are not applied by themselves", "sandbox", box.Plan.Spec.Name, "error", err)
-		return nil
+// Follow applies what passes while a sandbox is in use, in the mode auto. The
+// function that it returns applies a last time and ends it.
+func (s *Service) Follow(p *plan.Plan) (end func()) {
+	rules := p.Agent.Sandbox.Sync
+	if rules.Mode != config.SyncAuto || len(p.Overlays()) == 0 {
+		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		found.applyEvery(ctx, time.Duration(rules.Sync.Interval)*time.Second)
+		s.repeat(ctx, p, time.Duration(rules.Interval)*time.Second)
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		cancel()
 		<-ended
-		ctx, cancel := context.WithTimeout(context.Background(), autoPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), lastTime)
 		defer cancel()
-		found.applyAll(ctx)
-	}
+		s.applyPassing(ctx, p, true)
+	})
 }
 
-func (s *subject) applyEvery(ctx context.Context, interval time.Duration) {
-	ticks := time.NewTicker(interval)
-	defer ticks.Stop()
+func (s *Service) repeat(ctx context.Context, p *plan.Plan, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
-			s.applyAll(ctx)
+		case <-tick.C:
+			s.applyPassing(ctx, p, false)
 		}
 	}
 }
 
-// applyAll applies what passes in every overlay. What goes wrong is in the log: the
-// changes wait.
-func (s *subject) applyAll(ctx context.Context) {
-	for n, t := range s.trees {
-		if t.Torn {
-			continue // a person decides
+// applyPassing applies what passes in all overlays of a plan. What fails is logged,
+// and tried again the next time.
+func (s *Service) applyPassing(ctx context.Context, p *plan.Plan, last bool) {
+	trees, err := s.OverlaysOf(p)
+	found := &subject{Service: s, plan: p, account: p.Spec.Account, trees: trees}
+	for _, t := range trees {
+		if isGit(p, t) {
+			continue
 		}
-		if err := s.applyPassing(ctx, n, t); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("changes were not applied", "base", t.Base, "error", err)
+		if err := found.applyTree(ctx, t, last); err != nil && ctx.Err() == nil {
+			s.Logger.Warn("changes of a sandbox could not be applied", "directory", t.Base, "error", err)
 		}
+	}
+	if err != nil {
+		s.Logger.Warn("changes of a sandbox could not be read", "error", err)
 	}
 }
 
-// applyPassing collects what changed in an overlay and applies what passes. If that
-// would delete many files, a person decides about deletions.
-func (s *subject) applyPassing(ctx context.Context, n int, t *overlay.Tree) error {
-	g, _, err := s.openWithCommits(ctx, n, t)
+func (s *subject) applyTree(ctx context.Context, t *overlay.Tree, last bool) error {
+	g, err := s.open(ctx, t, nil) // files of the agent's commits are applied too
 	if err != nil {
 		return err
 	}
-	defer g.Close() //nolint:errcheck // what was applied is on disk
-	set, err := g.Collect(ctx)
+	defer g.Close() //nolint:errcheck // what was decided is on disk
+	set, applied, err := g.ApplyPassing(ctx, byRule, last)
 	if err != nil {
 		return err
 	}
-	passing := slices.DeleteFunc(set.Entries, func(e gate.Entry) bool { return e.Verdict != gate.Pass })
-	err = g.applyEntries(ctx, passing)
-	if errors.Is(err, gate.ErrManyDeletions) {
-		return g.applyEntries(ctx, slices.DeleteFunc(passing, func(e gate.Entry) bool { return e.Kind == overlay.Deleted }))
-	}
-	return err
+	g.tell(applied)
+	return g.ask(ctx, set)
 }
 
-func (g *opened) applyEntries(ctx context.Context, entries []gate.Entry) error {
-	if len(entries) == 0 {
-		return nil
+func (g *opened) tell(applied *gate.Applied) {
+	if applied != nil {
+		g.changed("approve", len(applied.Files))
 	}
-	choices := make([]gate.Choice, 0, len(entries))
-	for i := range entries {
-		choices = append(choices, gate.Choice{Path: entries[i].Path, SHA256: entries[i].SHA256})
+}
+
+// ask asks a person about what needs one, and acts on the answer.
+func (g *opened) ask(ctx context.Context, set *gate.Set) error {
+	name := filepath.Join(g.slug(), filepath.Base(g.tree.Dir))
+	request, err := set.Question(name, g.tree.Base, approval.Owner{Account: g.account, Agent: g.plan.Agent.ID, Session: g.plan.Session.Key})
+	if request == nil || err != nil {
+		return err
 	}
-	_, err := g.approve(ctx, "approve", choices, gate.Decision{By: autoBy})
+	earlier, err := g.questions.List(ctx, approval.Filter{Kind: request.Kind, Subject: name, Most: answers})
+	if err != nil {
+		return err
+	}
+	for i := range earlier {
+		if q := &earlier[i]; q.State == approval.Answered && q.Hash == approval.HashOf(request.Evidence) {
+			applied, err := g.ActOn(ctx, q, request)
+			g.tell(applied)
+			return err
+		}
+	}
+	_, err = g.questions.Ask(ctx, request)
 	return err
 }

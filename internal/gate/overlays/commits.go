@@ -12,7 +12,6 @@ import (
 	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -127,42 +126,24 @@ func (s *subject) workspace(box *provide.ReadySandbox, base *checkout.Checkout) 
 	}, nil
 }
 
-// commitLook is what was found of the agent's commits.
-type commitLook struct {
-	offer *take.Offer // nil if there is no repository, or they could not be looked at
-	note  string      // why not
-}
-
-// openWithCommits opens the gate of an overlay for collecting: files of the workspace
-// as the agent committed them are left to Take.
-func (s *subject) openWithCommits(ctx context.Context, n int, t *overlay.Tree) (*opened, commitLook, error) {
-	var look commitLook
-	if n == 0 {
-		look = s.lookAtCommits(ctx)
-	}
-	g, err := s.open(ctx, t, look.offer)
-	return g, look, err
-}
-
-// lookAtCommits returns the agent's commits if the base is a repository and the
-// sandbox runs. What goes wrong inside is a note: files can be decided about without.
-func (s *subject) lookAtCommits(ctx context.Context) commitLook {
+// offer returns the agent's commits if the base is a repository and the sandbox runs;
+// nil if not. What goes wrong inside is a note: files can be decided about without.
+func (s *subject) offer(ctx context.Context) (o *take.Offer, note string) {
 	base, err := checkout.At(s.trees[0].Base)
 	if err != nil {
-		return commitLook{}
+		return nil, ""
 	}
 	box, err := s.running(ctx)
 	if err != nil {
-		return commitLook{note: "the sandbox does not run, so its commits are not looked at"}
+		return nil, "the sandbox does not run, so its commits are not looked at"
 	}
 	defer box.Release()
 	w, err := s.workspace(box, base)
-	if err != nil {
-		return commitLook{note: text(err.Error())}
+	if err == nil {
+		o, err = w.Commits(ctx, "")
 	}
-	offer, err := w.Commits(ctx, "")
 	if err != nil {
-		return commitLook{note: text("the agent's commits cannot be looked at: " + err.Error())}
+		return nil, text("the agent's commits cannot be looked at: " + err.Error())
 	}
-	return commitLook{offer: offer}
+	return o, ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gate"
+	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
@@ -29,7 +30,12 @@ func (s *Service) Trees(ctx context.Context, of *api.SyncSubject) (*api.SyncTree
 }
 
 func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.SyncTree, error) {
-	g, look, err := s.openWithCommits(ctx, n, t)
+	var offer *take.Offer
+	var note string
+	if n == 0 {
+		offer, note = s.offer(ctx)
+	}
+	g, err := s.open(ctx, t, offer)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +45,11 @@ func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.Syn
 		return nil, err
 	}
 	row := &api.SyncTree{
-		ID: s.slug(), Tree: n, Note: look.note, Base: t.Base, Target: t.Target, Kind: string(t.Kind), Since: t.Since, Torn: t.Torn, Hidden: hidden(t), Hash: set.Hash, Entries: []api.SyncEntry{},
+		ID: s.slug(), Tree: n, Note: note, Base: t.Base, Target: t.Target, Kind: string(t.Kind), Since: t.Since, Torn: t.Torn, Hidden: hidden(t), Hash: set.Hash, Entries: []api.SyncEntry{},
 		Counts: api.SyncCounts{Pass: set.Count(gate.Pass), Approval: set.Count(gate.Approval), Blocked: set.Count(gate.Blocked), Conflict: set.Count(gate.Conflict)},
 	}
-	if look.offer != nil {
-		row.Commits = commitsOf(look.offer)
+	if offer != nil {
+		row.Commits = commitsOf(offer)
 	}
 	for i := range set.Entries {
 		row.Entries = append(row.Entries, entryOf(&set.Entries[i]))

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/model/service"
@@ -26,7 +27,8 @@ import (
 // use, also by several processes: every gate has a lock.
 type Service struct {
 	*provide.Installation
-	models *service.Service
+	models    *service.Service
+	questions *approval.Queue
 	// OnChange, if set, is called after a decision changed something.
 	OnChange func(Change)
 }
@@ -38,9 +40,9 @@ type Change struct {
 	Files                   int
 }
 
-// New returns the service of an installation.
-func New(models *service.Service) *Service {
-	return &Service{Installation: models.Installation, models: models}
+// New returns the service of an installation, which asks people in a queue.
+func New(models *service.Service, questions *approval.Queue) *Service {
+	return &Service{Installation: models.Installation, models: models, questions: questions}
 }
 
 // ErrNone means that a subject has no overlay.
@@ -66,25 +68,11 @@ func (s *Service) find(of *api.SyncSubject) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.of(p)
+	all, err := s.OverlaysOf(p)
 	if errors.Is(err, overlay.ErrNone) {
 		err = none(of)
 	}
-	if err != nil {
-		return nil, err
-	}
-	found.start = start
-	return found, nil
-}
-
-// of returns the subject of a plan, with its overlays.
-func (s *Service) of(p *plan.Plan) (*subject, error) {
-	all, err := s.OverlaysOf(p)
-	if err != nil {
-		return nil, err
-	}
-	found := &subject{Service: s, plan: p}
-	found.account, _ = policy.ScopeAccount(p.ScopeKey)
+	found := &subject{Service: s, plan: p, account: of.Account, start: start}
 	for _, t := range all {
 		if isGit(p, t) {
 			found.git = t
@@ -92,10 +80,10 @@ func (s *Service) of(p *plan.Plan) (*subject, error) {
 			found.trees = append(found.trees, t)
 		}
 	}
-	if len(found.trees) == 0 {
-		return nil, overlay.ErrNone
+	if err == nil && len(found.trees) == 0 {
+		err = none(of)
 	}
-	return found, nil
+	return found, err
 }
 
 // isGit reports whether an overlay is of the repository that a work tree belongs to:

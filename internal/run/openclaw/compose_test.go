@@ -112,8 +112,8 @@ func TestInvariant_COMPOSE_IMAGE_PARITY(t *testing.T) {
 	}
 }
 
-// The gateway reaches the proxy and the world, and nobody reaches the gateway
-// but with its token, from beside it; what it has no use for it is not given.
+// The gateway reaches the proxy and the internet, and only a client with its token,
+// in the same network, reaches the gateway; it is given only what it uses.
 //
 // Seen to fail with ports: ["18789:18789"] or GITHUB_TOKEN in the environment of
 // the gateway in compose.yaml, and with auth.mode "none" in openclaw.Config.
@@ -170,7 +170,7 @@ func generated(t *testing.T, o openclaw.Options) []byte {
 	return text
 }
 
-// Nobody is shown anything: no Control UI, no canvas, no browser, no port of a
+// The gateway has no pages: no Control UI, no canvas, no browser, no port of a
 // bridge. That the real gateway then has no pages is seen where it runs.
 //
 // Seen to fail with Enabled: true in the controlUI of openclaw.Config.

@@ -103,7 +103,7 @@ func TestManyModelsAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever wrote thousands of wrong lines wants to read ten.
+// Of thousands of wrong lines ten are reported.
 func TestProblemsAreBounded(t *testing.T) {
 	_, err := openclaw.FromYAML([]byte("model_list: [" + strings.Repeat("{model_name: '?'},", 5000) + "]"))
 	if err == nil || strings.Count(err.Error(), "\n") != 10 || !strings.Contains(err.Error(), "and 4990 more") {

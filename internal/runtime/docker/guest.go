@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// guestMode lets everyone run the guest and nobody read it: a program that its
+// guestMode lets every user run the guest and none read it: a program that its
 // user cannot read is not dumpable, so nothing with the sandbox's uid, root's
 // without capabilities too, can trace it or open its memory.
 const guestMode = 0o111

@@ -18,7 +18,7 @@ import (
 )
 
 // pretend is a program that calls the port in every way that could make it look
-// like somebody else: victim is what it knows of another run. It prints what it
+// like another run: victim is what it has learnt of that one. It prints what it
 // was taken for each time. secret is the other grant's name, which no sandbox
 // gets to know; even that does not help.
 const pretend = `

@@ -104,8 +104,8 @@ func TestList(t *testing.T) {
 	})
 }
 
-// The engine finds containers by the beginning of their id, too. Nobody may get
-// hold of a sandbox that way.
+// The engine finds containers by the beginning of their id, too. No
+// sandbox is opened that way.
 func TestOpenWantsTheWholeName(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		i := l.start(t)

@@ -14,11 +14,11 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// An engine takes a bind source as a path, and follows it when the container
-// starts: what was checked may by then be something else. A pin remembers which
-// file was checked. It is compared when the container has been created, and
-// again with what really appeared inside when it has been started; until then
-// only the guest runs there, and no command has been sent to it.
+// pin remembers which file was checked. An engine takes a bind source as a path, and
+// follows it when the container starts: what was checked may by then be something
+// else. A pin is compared when the container has been created, and again with what
+// really appeared inside when it has been started; until then only the guest runs
+// there, and no command has been sent to it.
 type pin struct {
 	source string // canonical
 	target string
@@ -100,7 +100,7 @@ func pinsOf(found *container.InspectResponse) ([]pin, error) {
 }
 
 // checkUnchanged compares what was checked with what the engine is about to mount. A
-// hard link, or a directory in the place of another, is told by nothing else.
+// hard link, or a directory in the place of another, shows nowhere else.
 func checkUnchanged(checked, now []pin) error {
 	for _, p := range now {
 		for _, then := range checked {

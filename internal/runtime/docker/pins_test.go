@@ -108,8 +108,8 @@ func TestSourceExchangedBeforeTheStart(t *testing.T) {
 	})
 }
 
-// Whoever exchanges the source between our last look and the engine's mount is
-// caught by the look inside.
+// A source that is exchanged between our last check and the engine's mount is found
+// by the check inside.
 func TestSourceExchangedDuringTheStart(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		source := filepath.Join(t.TempDir(), "source")

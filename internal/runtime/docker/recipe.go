@@ -162,7 +162,7 @@ func (r *recipe) readOnlyPaths() []string {
 	return blueprint.ReadOnly()
 }
 
-// maskedPaths are the kernel's files that are seen empty. Podman is told by a
+// maskedPaths are the kernel's files that are seen empty. For Podman they are a
 // security option.
 func (r *recipe) maskedPaths() []string {
 	if r.flavor == Podman {

@@ -106,7 +106,7 @@ func TestCommandSurvivesTheEngine(t *testing.T) {
 func withTools(s *sandbox.Spec) { s.Image, s.Workdir = enginetest.Image, "/" }
 
 // TestKillLoopOnThePump has code inside kill, for seconds, every process that
-// carries a wire through the engine. Whoever works in the sandbox meanwhile gets a
+// carries a wire through the engine. A command in the sandbox meanwhile has a
 // result or a clear error, and afterwards the sandbox is as it was.
 func TestKillLoopOnThePump(t *testing.T) {
 	l := newLab(t, enginetest.Docker(t), Docker, withGuest(t), func(o *Options) { o.Transport = TransportAttach })

@@ -35,7 +35,7 @@ func sharing(volume string) func(*sandbox.Spec) {
 	}
 }
 
-// What a sandbox writes to a shared volume nobody else sees, and it goes with it.
+// What a sandbox writes to a shared volume no other sandbox sees, and it goes with it.
 func TestPrivateLayers(t *testing.T) {
 	t.Run("docker", func(t *testing.T) { privateLayers(t, newLab(t, enginetest.Docker(t), Docker)) })
 	t.Run("podman", func(t *testing.T) { privateLayers(t, newLab(t, enginetest.Podman(t), Podman)) })

@@ -24,9 +24,9 @@ const (
 	lastRetry  = 5 * time.Millisecond
 )
 
-// The directory is the sandbox user's alone where we can give it to him. Where
-// we cannot, everyone inside may add to it and remove what is his own; on the
-// host nobody else gets past its parent.
+// The modes of the directory of the guest's socket: it belongs to the sandbox's user
+// where we can give it to that user. Where we cannot, every user inside may add to it
+// and remove what is its own; on the host its parent keeps other users out.
 const (
 	wireParentMode = 0o700
 	wireOwnedMode  = 0o700

@@ -83,8 +83,12 @@ func (t *Tree) asBegun(root *os.File, n *notes, rel string) (bool, error) {
 		return false, err
 	}
 	defer closeFile(r.dir)
+	var top unix.Stat_t
+	if err := unix.Fstat(int(root.Fd()), &top); err != nil {
+		return false, err
+	}
 	for _, above := range r.dirs {
-		if id, ok := n.dirID(above.path); !ok || !t.sameID(id, above.id) {
+		if id, ok := n.dirID(above.path); !ok || !t.sameDir(id, above.id, top.Dev) {
 			return false, nil
 		}
 	}
@@ -95,7 +99,11 @@ func (t *Tree) asBegun(root *os.File, n *notes, rel string) (bool, error) {
 	return t.same(noted, r)
 }
 
-func (t *Tree) sameID(a, b hostpath.ID) bool { return a == b || t.Foreign }
+// sameDir reports whether a directory is the noted one. Its device must be that
+// of the base, whatever number the kernel gave it in this boot.
+func (t *Tree) sameDir(noted, now hostpath.ID, device uint64) bool {
+	return t.Foreign || noted.Inode == now.Inode && now.Device == device
+}
 
 // same compares what was noted with what is there.
 func (t *Tree) same(noted entry, r reached) (bool, error) {

@@ -128,3 +128,36 @@ func TestNotesOfTwoProcesses(t *testing.T) {
 		s.expect(t)
 	})
 }
+
+// Another boot may give the device of the base another number.
+func TestDeviceOfAnotherBoot(t *testing.T) {
+	eachWay(t, project(), func(t *testing.T, s *stage) {
+		s.inside(t, "echo x >> README.md")
+		if err := AfterStop(s.Dir); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Load(s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.BaseID.Device++
+		if err := before.save(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(t.Context(), s.request); !errors.Is(err, ErrBaseGone) {
+			t.Errorf("another device in the same boot: %v", err)
+		}
+		before.Boot = "another"
+		if err := before.save(); err != nil {
+			t.Fatal(err)
+		}
+		(&stage{Tree: before}).expect(t, "modified README.md")
+		after, err := Prepare(t.Context(), s.request)
+		if err != nil || after.BaseID != s.BaseID {
+			t.Fatalf("another device after another boot: %v", err)
+		}
+		again := &stage{Tree: after}
+		again.expect(t, "modified README.md")
+		again.begun(t, map[string]bool{"src/cart.go": true, "README.md": true})
+	})
+}

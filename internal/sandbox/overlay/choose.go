@@ -150,24 +150,19 @@ func kernelCannot(r Request) (string, error) {
 	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
 		return "", err
 	}
-	if name := unfitForUpper(int64(st.Type)); name != "" {
+	if name := foreign(int64(st.Type)); name != "" {
 		return "the state directory is on " + name + ", where the kernel keeps no overlay", nil
 	}
 	return "", nil
 }
 
-// unfitForUpper names a file system that cannot hold an upper directory.
-func unfitForUpper(magic int64) string {
-	if magic == unix.OVERLAYFS_SUPER_MAGIC {
-		return "overlayfs"
-	}
-	return foreign(magic)
-}
-
-// foreign names a file system whose times and inodes are not this kernel's.
+// foreign names a file system whose times and inodes are not this kernel's, or not
+// kept: it cannot hold an upper directory, and only times of content, sizes and
+// modes tell whether a file of it changed.
 func foreign(magic int64) string {
 	return map[int64]string{
-		unix.NFS_SUPER_MAGIC: "NFS", unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "FUSE", // virtiofs is a FUSE
+		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs",
+		unix.NFS_SUPER_MAGIC:       "NFS", unix.V9FS_MAGIC: "9p", unix.FUSE_SUPER_MAGIC: "FUSE", // virtiofs is a FUSE
 		unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB",
 		unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_SUPER_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda",
 	}[magic]

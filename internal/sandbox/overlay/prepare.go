@@ -60,16 +60,16 @@ func Prepare(ctx context.Context, r Request) (*Tree, error) {
 // was moved is the same base. A kind never changes while there may be changes.
 func (t *Tree) reopen(r Request, base hostpath.Facts) error {
 	switch {
-	case t.Base != base.Canonical && t.BaseID != base.ID():
+	case t.Base != base.Canonical && !t.isBase(base):
 		return fmt.Errorf("the overlay at %q is of %q, not of %q", t.Dir, t.Base, base.Canonical)
-	case t.BaseID != base.ID():
+	case !t.isBase(base):
 		return fmt.Errorf("%w: %q was exchanged for another directory since the overlay was made", ErrBaseGone, t.Base)
 	case t.Kind == Kernel && r.Kernel.Marks != t.Marks:
 		return fmt.Errorf("the overlay at %q was mounted with %s marks, which cannot be done now: %s", t.Dir, t.Marks, r.Kernel.Why)
 	}
 	volatile := r.Kernel.Volatile && t.Kind == Kernel
-	if t.Target != r.Target || t.Volatile != volatile || t.Base != base.Canonical {
-		t.Target, t.Volatile, t.Base = r.Target, volatile, base.Canonical
+	if t.Target != r.Target || t.Volatile != volatile || t.Base != base.Canonical || t.BaseID != base.ID() {
+		t.Target, t.Volatile, t.Base, t.BaseID = r.Target, volatile, base.Canonical, base.ID()
 		if err := t.save(); err != nil {
 			return err
 		}

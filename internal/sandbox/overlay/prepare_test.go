@@ -198,7 +198,7 @@ func chooseWith(t *testing.T, top string, r Request) (Choice, error) {
 
 func TestFileSystemsThatHoldNoUpper(t *testing.T) {
 	for magic, want := range map[int64]string{0x794c7630: "overlayfs", 0x6969: "NFS", 0x65735546: "FUSE", 0x01021997: "9p", 0xef53: "", 0x01021994: ""} {
-		if got := unfitForUpper(magic); got != want {
+		if got := foreign(magic); got != want {
 			t.Errorf("%#x: %q, want %q", magic, got, want)
 		}
 	}

@@ -150,6 +150,13 @@ func (t *Tree) save() error {
 	return err
 }
 
+// isBase reports whether a directory is the one that the overlay was made for.
+// Another boot may number devices anew, and some file systems number all anew.
+func (t *Tree) isBase(found hostpath.Facts) bool {
+	id := hostpath.ID{Device: found.Device, Inode: found.Inode}
+	return id == t.BaseID || t.Foreign && found.Canonical == t.Base || id.Inode == t.BaseID.Inode && t.Boot != bootID()
+}
+
 // openBase opens the base if it still is the directory that the overlay was made for.
 func (t *Tree) openBase() (*os.File, error) {
 	root, err := hostpath.OpenDir(t.Base)
@@ -157,7 +164,7 @@ func (t *Tree) openBase() (*os.File, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBaseGone, err)
 	}
 	facts, err := hostpath.IdentifyBeneath(root, ".")
-	if err == nil && facts.ID() != t.BaseID {
+	if err == nil && !t.isBase(hostpath.Facts{Canonical: t.Base, Device: facts.Device, Inode: facts.Inode, Exists: true}) {
 		err = fmt.Errorf("%w: %q is another directory now", ErrBaseGone, t.Base)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -33,11 +34,11 @@ type Installation struct {
 	making          beingMade
 	shared          func() bool       // several accounts use this process; nil if it has no accounts
 	RefusedAccounts *metrics.Counters // sandboxes that an account could not be given; nil outside of a gateway
+	// Follow, if set, is called when a sandbox is ready, and what it returns before the
+	// sandbox is released.
+	Follow func(*plan.Plan) (end func())
 	// MeasureFree replaces the measurement of the free disk space; nil outside of tests.
 	MeasureFree func() (int64, error)
-	// OnReady is called for every sandbox that Provide made ready, and what it returns
-	// before that is released; nil does nothing.
-	OnReady func(*ReadySandbox) (released func())
 }
 
 // Open opens the state directory, and makes one where there is none.

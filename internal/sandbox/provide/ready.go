@@ -29,15 +29,13 @@ type ReadySandbox struct {
 	Plan *plan.Plan
 	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
 	in   *Installation
-
-	released func() // of Installation.OnReady; nil if there is none
+	end  func() // what Installation.Follow returned; nil if there is none
 }
 
 // Release ends the use of every sandbox of the session.
 func (s *ReadySandbox) Release() {
-	if s.released != nil {
-		s.released()
-		s.released = nil
+	if s.end != nil {
+		s.end()
 	}
 	s.Handle.Release()
 	if s.Net != nil {
@@ -84,8 +82,8 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 		return nil, err
 	}
 	s.Notices = append(notices, s.Notices...)
-	if a.OnReady != nil {
-		s.released = a.OnReady(s)
+	if a.Follow != nil {
+		s.end = a.Follow(p)
 	}
 	return s, nil
 }

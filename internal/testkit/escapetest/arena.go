@@ -22,7 +22,7 @@ import (
 const (
 	// patience bounds every single step on a loaded machine.
 	patience = 2 * time.Minute
-	// canaryWords are in the file that nobody inside may read.
+	// canaryWords are in the file that no process inside may read.
 	canaryWords = "the canary is alive"
 	workdir     = "/workspace"
 	program     = workdir + "/attack"
@@ -62,7 +62,7 @@ func (a *arena) mkdir(name string) {
 	if err := os.MkdirAll(a.path(name), 0o777); err != nil {
 		a.t.Fatal(err)
 	}
-	mode := os.FileMode(0o777) // whoever the sandbox's user is
+	mode := os.FileMode(0o777) // for any user of the sandbox
 	if name == "state" {
 		mode = 0o755
 	}

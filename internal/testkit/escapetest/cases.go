@@ -93,9 +93,9 @@ func lendingByRoot(a *arena) {
 	c.refused("devices", workdir)
 }
 
-// CVE-2024-21626: the sandbox's working directory is one that the runtime had
-// open while it made the sandbox. A refusal is as good as a place that leads
-// nowhere.
+// workdirBehindDescriptor is CVE-2024-21626: the sandbox's working directory is a
+// descriptor that the runtime had open while it made the sandbox. A refusal is as
+// good as a directory inside.
 func workdirBehindDescriptor(a *arena) {
 	first, last := 3, 15
 	if a.Slow {
@@ -121,7 +121,8 @@ func workdirBehindDescriptor(a *arena) {
 	a.wantCanary("host")
 }
 
-// The same for a command's directory, in a sandbox that runs.
+// commandsBehindDescriptors is the same for a command's directory, in a sandbox that
+// runs.
 func commandsBehindDescriptors(a *arena) {
 	c := a.start()
 	for _, dir := range []string{"/proc/1/cwd", "/proc/1/root", "/proc/self/cwd", "/proc/self/root"} {
@@ -142,8 +143,8 @@ func (a *arena) tryDir(c *cell, dir string) {
 	}
 }
 
-// CVE-2019-5736: whoever runs this script runs itself, inside, where its file
-// could be opened for writing once it has ended.
+// ownInterpreter is CVE-2019-5736: a process that runs this script executes itself,
+// inside, where its file could be opened for writing once it has ended.
 func ownInterpreter(a *arena) {
 	c := a.start()
 	a.write("workspace/script", "#!/proc/self/exe\n", 0o755)
@@ -163,9 +164,9 @@ func ownInterpreter(a *arena) {
 	c.alive()
 }
 
-// CVE-2025-31133, -52565, -52881: what a start trusts was replaced by links
-// before it. Afterwards the masks are in place, and the setting that the links
-// named is what it was.
+// replacedDevices is CVE-2025-31133, -52565 and -52881: files that a start trusts
+// were replaced by links before it. Afterwards the masks are in place, and the
+// setting that the links named is unchanged.
 func replacedDevices(a *arena) {
 	const setting = "/proc/sys/kernel/core_pattern"
 	before, err := os.ReadFile(setting)
@@ -202,8 +203,8 @@ func (c *cell) restart() *cell {
 	return c.enter(c.spec, c.instance)
 }
 
-// The host speaks to the sandbox's process 1 and to nobody else, wherever the
-// name of its socket leads.
+// replacedSocket replaces the socket of the guest by links: the host connects only to
+// the init process of the sandbox.
 func replacedSocket(a *arena) {
 	listener, err := (&net.ListenConfig{}).Listen(a.t.Context(), "unix", a.path("host.sock"))
 	if err != nil {

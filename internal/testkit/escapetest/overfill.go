@@ -47,8 +47,8 @@ func (a *arena) overfill(want wire.QuotaLimit, attack ...string) {
 	a.wantCanary("host")
 }
 
-// A process that outlives its command is ended too, and nobody outside has to
-// wait for it.
+// fillBehind fills the workspace with a process that outlives its command. It is
+// ended too, and the command does not wait for it.
 func fillBehind(a *arena) {
 	c := a.start(rationed)
 	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
@@ -69,10 +69,10 @@ func fillBehind(a *arena) {
 	c.alive()
 }
 
-// Several processes that write as fast as they can get no further than one limit
-// each, whenever the guest looks next. While the workspace is full no command
-// adds to it, also none of the next life; files can be removed, and then there is
-// room again.
+// fillQuick has several processes write as fast as they can: they get no further than
+// one limit each, whenever the guest measures next. While the workspace is full no
+// command adds to it, also not after a restart; files can be removed, and then there
+// is room again.
 func fillQuick(a *arena) {
 	const writers, each = 4, "200"
 	c := a.start(rationed)

@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// Kernels count inotify instances by user, and give each a few. Whoever uses
-// them up in a sandbox must not use up those of the user outside.
+// watchersOfTheHost uses up inotify instances, which the kernel counts by user: those
+// of the same user outside must not be used up.
 func watchersOfTheHost(a *arena) {
 	c := a.start()
 	in, typed := io.Pipe()
@@ -55,8 +55,9 @@ func (f *firstLines) Write(p []byte) (int, error) {
 // inodesOfTmp is how many files a temporary file system is asked to hold.
 const inodesOfTmp = 1000
 
-// The number of files is bounded too, where a number is asked for: with it, no
-// limit of memory is needed to keep small files from using up the kernel's.
+// numberedInodes makes more files than a temporary file system may hold, where a
+// number is set: then small files cannot use up the kernel's memory, also without a
+// limit of memory.
 func numberedInodes(a *arena) {
 	c := a.start(func(s *sandbox.Spec) {
 		s.Tmpfs = []sandbox.Tmpfs{{Target: "/tmp", Options: fmt.Sprintf("size=16m,nr_inodes=%d", inodesOfTmp)}}
@@ -68,8 +69,8 @@ func numberedInodes(a *arena) {
 	c.alive()
 }
 
-// A root that may be changed is on the host's disk. A limit of the size of files
-// holds there as everywhere; of their number there is none.
+// writableRoot writes to a root that may be changed, which is on the host's disk. The
+// limit of the size of files holds there too; there is none of their number.
 func writableRoot(a *arena) {
 	c := a.start(func(s *sandbox.Spec) {
 		s.ReadOnlyRoot, s.User = false, "0:0" // to whom an image's root belongs

@@ -58,9 +58,9 @@ func (a *arena) startsUnderSwap(spec func(*sandbox.Spec), attack ...string) {
 	}
 }
 
-// CVE-2021-30465 and the mount races of 2025: a mount's target lies in a
-// directory that hostile code can change. The mount must never land, nor a
-// directory for it be made, outside.
+// swappedTargets is CVE-2021-30465 and the mount races of 2025: a mount's target lies
+// in a directory that hostile code can change. The mount must never be made outside,
+// nor a directory for it.
 func swappedTargets(a *arena) {
 	a.mkdir("workspace/sub")
 	a.mkdir("workspace/sub/inner")
@@ -84,8 +84,8 @@ func (a *arena) wantNoMount(below string) {
 	}
 }
 
-// A mount's source lies in a directory that hostile code can change: what is
-// mounted must be what was checked, or nothing.
+// swappedSources has a mount's source in a directory that hostile code can change:
+// what is mounted must be what was checked, or nothing.
 func swappedSources(a *arena) {
 	a.mkdir("shared")
 	a.mkdir("shared/data")
@@ -101,8 +101,8 @@ func swappedSources(a *arena) {
 	a.wantCanary("host")
 }
 
-// The same with files and hard links, which no look at a path tells from what
-// they are links of.
+// hardSources is swappedSources with files and hard links, whose paths do not say
+// what they are links of.
 func hardSources(a *arena) {
 	a.mkdir("shared")
 	a.write("shared/data", "nothing", 0o644)
@@ -118,8 +118,8 @@ func hardSources(a *arena) {
 	a.wantCanary("host")
 }
 
-// A mount's target that is a second name of the host's file: whatever is done to
-// mount there, is not done to that file.
+// hardTargets has a mount's target that is a hard link of the host's file: making the
+// mount must not change that file.
 func hardTargets(a *arena) {
 	a.write("workspace/point", "", 0o666)
 	stop := a.exchanging(a.path("workspace/point"), func() error { return os.Link(a.path("host/canary"), a.path("workspace/point")) })

@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// The suite kills a real process: it starts the test binary again, with this
-// variable telling it what to ensure and where to end itself with SIGKILL.
+// victimVariable is the environment variable that says to a test binary, which the
+// suite starts again, what to ensure and where to end itself with SIGKILL.
 const victimVariable = "ATOLL_SANDBOXTEST_VICTIM"
 
 // victim is a process that dies at one checkpoint of Ensure.

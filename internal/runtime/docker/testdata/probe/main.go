@@ -1,5 +1,5 @@
 // The probe stands in for the guest in this package's tests: it is delivered,
-// started and dialled like the guest, and runs what it is told, one JSON line
+// started and dialled like the guest, and runs commands, one JSON line
 // for the question and one for the answer. As "probe calls" it tries system
 // calls and prints what the kernel said.
 package main
@@ -131,7 +131,7 @@ const noProcess = 1 << 30
 // calls tries what the filter should refuse, and some that it should allow, with
 // arguments that do no harm where they are allowed: a clone that the kernel finds
 // contradictory does not leave a copy of this program behind, which would hold its
-// output open, and tracing nobody does not stop it at the next signal.
+// output open, and tracing no process does not stop it at the next signal.
 func calls() {
 	var area [256]byte
 	pointer := uintptr(unsafe.Pointer(&area))

@@ -14,7 +14,7 @@ import (
 )
 
 // The bombs use up what there is, up to a number that they are given; reaching
-// it means that nobody stopped them.
+// it means that no limit stopped them.
 
 func number(text string) int {
 	n, err := strconv.Atoi(text)
@@ -70,7 +70,7 @@ func fill(a *attempts, args []string) {
 	})
 }
 
-// fillOver fills until somebody ends it, at a pace that leaves time for that:
+// fillOver fills until it is killed, at a pace that leaves time for that:
 // with names, without, or behind directories that it closes to everybody.
 func fillOver(a *attempts, args []string) {
 	dir, way, piece := args[0], args[2], make([]byte, 1<<20)
@@ -102,7 +102,7 @@ func fillOver(a *attempts, args []string) {
 	})
 }
 
-// fillBehind has a process fill that nobody waits for.
+// fillBehind fills with a process that the command does not wait for.
 func fillBehind(_ *attempts, args []string) {
 	_, err := syscall.ForkExec("/proc/self/exe", []string{"attack", "fill-over", args[0], args[1], "named"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: true}})
 	must(err)
@@ -126,7 +126,7 @@ func fillQuick(_ *attempts, args []string) {
 	}
 }
 
-// inodesOver makes files until somebody ends it, at such a pace.
+// inodesOver makes files until it is killed, at such a pace.
 func inodesOver(a *attempts, args []string) {
 	bomb(a, "a file in "+args[0], number(args[1]), func(i int) error {
 		if i%100 == 0 {
@@ -140,7 +140,7 @@ func inodesOver(a *attempts, args []string) {
 	})
 }
 
-// clear removes what the others left.
+// clearDir removes what the others left.
 func clearDir(_ *attempts, args []string) {
 	entries, err := os.ReadDir(args[0])
 	must(err)

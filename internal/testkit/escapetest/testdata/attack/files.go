@@ -146,7 +146,7 @@ func fileHandle(a *attempts, args []string) {
 			handle := unix.NewFileHandle(1, []byte{byte(inode), 0, 0, 0, 0, 0, 0, 0})
 			_, err := openHandle(dir, handle)
 			if err == unix.ESTALE || err == unix.EINVAL {
-				err = nil // the kernel looked for it: nobody stopped us
+				err = nil // the kernel searched for it: no filter refused
 			}
 			a.try(fmt.Sprintf("inode %d by %s", inode, dir), err)
 		}
@@ -166,7 +166,7 @@ func openHandle(dir string, handle unix.FileHandle) (int, error) {
 	return fd, err
 }
 
-// exeOverwrite is CVE-2019-5736: write to the program of whoever runs us, by
+// exeOverwrite is CVE-2019-5736: write to the program of the process that runs us, by
 // any process's exe, also through a descriptor opened for nothing.
 func exeOverwrite(a *attempts, _ []string) {
 	own, err := os.Stat("/proc/self/exe")

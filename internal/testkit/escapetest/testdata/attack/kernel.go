@@ -246,7 +246,7 @@ func clock(a *attempts, _ []string) {
 	never := unix.Timespec{Nsec: -1}
 	_, _, errno := syscall.Syscall(unix.SYS_CLOCK_SETTIME, unix.CLOCK_REALTIME, uintptr(unsafe.Pointer(&never)), 0)
 	if errno == unix.EINVAL {
-		errno = 0 // the kernel looked at the time: nobody stopped us
+		errno = 0 // the kernel checked the time: no filter refused
 	}
 	a.try("clock_settime", orNil(errno))
 }

@@ -52,7 +52,7 @@ func demote(a *attempts, whose string, pid uintptr) {
 }
 
 // ownSchedule changes the same of the program itself, which is allowed, and says
-// so: what makes a program slower harms nobody else.
+// so: what makes a program slower harms no other.
 func ownSchedule(a *attempts, _ []string) {
 	must(unix.Setpriority(unix.PRIO_PROCESS, 0, 19)) // which every process may, whatever its priority is
 	var set unix.CPUSet
