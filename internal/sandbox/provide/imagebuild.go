@@ -39,7 +39,24 @@ func (a *Installation) ImageBuilder(report func(line string)) (*local.Builder, e
 	if err != nil {
 		return nil, err
 	}
-	return &local.Builder{Store: store, Run: a.runBuildStep, Dir: filepath.Join(a.Paths.AtollState, buildDir), Npm: &npm.Client{}, Apt: &debian.Client{}, Report: report}, nil
+	packages, err := a.npm()
+	if err != nil {
+		return nil, err
+	}
+	return &local.Builder{Store: store, Run: a.runBuildStep, Dir: filepath.Join(a.Paths.AtollState, buildDir), Npm: packages, Apt: &debian.Client{}, Report: report}, nil
+}
+
+// npm is the machine's npm, or what stands in for it where there is none.
+func (a *Installation) npm() (local.Packages, error) {
+	client := &npm.Client{}
+	if client.Available() == nil {
+		return client, nil
+	}
+	host, err := a.Outbound()
+	if err != nil {
+		return nil, err
+	}
+	return npm.NewRegistry(host, a.Getenv), nil
 }
 
 // runBuildStep runs the script of a step in a sandbox of its own, which is removed

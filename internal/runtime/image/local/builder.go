@@ -43,10 +43,17 @@ type Builder struct {
 	// Dir is a directory of this installation for what is fetched. What a build
 	// that failed had fetched is there for the next one.
 	Dir string
-	Npm *npm.Client
+	Npm Packages
 	Apt *debian.Client
 	// Report gets a line at each step.
 	Report func(line string)
+}
+
+// Packages finds and fetches packages of npm: npm.Client, or npm.Registry on a machine
+// without npm.
+type Packages interface {
+	Resolve(ctx context.Context, dir string, on npm.Platform, wanted []string) ([]npm.Package, error)
+	Fetch(ctx context.Context, dir string, packages []npm.Package, report func(done, all int)) error
 }
 
 // Result is an image that was asked for.
