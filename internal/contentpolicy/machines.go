@@ -20,7 +20,7 @@ func MachineProtections() []Protection {
 		patterns []string
 	}{
 		{enters, []string{"**/.envrc", "**/.env", "**/.env.*", "**/mise.toml", "**/.mise.toml", "**/.mise/**", "**/.tool-versions", "**/.autoenv*", "**/.zshrc", "**/.bashrc", "**/.profile", "**/.inputrc"}},
-		{editor, []string{"**/.vscode/**", "**/*.code-workspace", "**/.idea/**", "**/.fleet/**", "**/.zed/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.vim/**", "**/.vimrc", "**/.exrc", "**/.nvimrc", "**/.nvim.lua", "**/.dir-locals.el", "**/.emacs", "**/.editorconfig"}},
+		{editor, []string{"**/.vscode/**", "**/*.code-workspace", "**/.idea/**", "**/.fleet/**", "**/.zed/**", "**/.devcontainer/**", "**/.devcontainer.json", "**/.vim/**", "**/.vimrc", "**/.exrc", "**/.nvimrc", "**/.nvim.lua", "**/.dir-locals.el", "**/.emacs"}},
 		{agents, []string{"**/.claude/**", "**/.claude.json", "**/.mcp.json", "**/mcp.json", "**/.cursor/**", "**/.windsurf/**", "**/.codex/**", "**/.gemini/**", "**/.opencode/**", "**/opencode.json", "**/opencode.jsonc", "**/.aider*", "**/.continue/**", "**/.github/copilot-instructions.md"}},
 		{hooks, []string{"**/.husky/**", "**/.githooks/**", "**/lefthook.y*ml", "**/.lefthook.y*ml", "**/.pre-commit-config.yaml", "**/.pre-commit-hooks.yaml", "**/.gitconfig"}},
 		{fetches, []string{"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/.pnpmfile.mjs", "**/pnpm-workspace.yaml", "**/bunfig.toml", "**/.pypirc", "**/pip.conf", "**/uv.toml", "**/.netrc", "**/.gemrc", "**/.bundle/**", "**/.cargo/**", "**/rust-toolchain", "**/rust-toolchain.toml", "**/.mvn/**", "**/gradle/wrapper/**", "**/gradle.properties", "**/nuget.config", "**/.curlrc", "**/.wgetrc"}},

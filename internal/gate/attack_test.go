@@ -526,3 +526,52 @@ func TestConfiguredProtections(t *testing.T) {
 	s.expect(set, "Makefile", Pass, "")
 	s.expect(set, "src/cart.go", Blocked, "protected-path")
 }
+
+// A staged file that is damaged or gone is not applied.
+func TestDamagedStage(t *testing.T) {
+	s := newSite(t, project())
+	s.write("tree", "a.txt", "x\n")
+	s.write("tree", "b.txt", "y\n")
+	g := s.open()
+	set := s.collect(g)
+	before := s.exact("base")
+	s.must(os.WriteFile(g.stagePath(sumOf([]byte("y\n"))), nil, 0o600))
+	if _, err := g.Approve(t.Context(), passing(set), Decision{By: "me"}); !errors.Is(err, errStage) {
+		t.Errorf("damaged: %v", err)
+	}
+	s.must(os.Remove(g.stagePath(sumOf([]byte("y\n")))))
+	if _, err := g.Approve(t.Context(), passing(set), Decision{By: "me"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("gone: %v", err)
+	}
+	if now := s.exact("base"); now != before {
+		t.Errorf("the base has\n%s", now)
+	}
+	_, err := g.Approve(t.Context(), passing(s.collect(g)), Decision{By: "me"})
+	s.must(err)
+}
+
+// A text is scanned once, and again when the host has other secrets or the text
+// another name.
+func TestSecretsAreRemembered(t *testing.T) {
+	s := newSite(t, project())
+	s.write("tree", "plain", "key = "+awsKey+"\n")
+	s.write("tree", "canary", "my-canary-credential\n")
+	g, err := Open(t.Context(), s.opt)
+	s.must(err)
+	for range 2 {
+		set := s.collect(g)
+		s.expect(set, "plain", Blocked, ruleSecret)
+		s.expect(set, "canary", Pass, "")
+	}
+	s.opt.Known = [][]byte{[]byte("my-canary-credential")}
+	s.must(g.Close())
+	g, err = Open(t.Context(), s.opt)
+	s.must(err)
+	for range 2 {
+		s.expect(s.collect(g), "canary", Blocked, ruleSecret)
+	}
+	s.must(os.Rename(s.path("tree", "plain"), s.path("tree", awsKey+".txt")))
+	s.must(os.WriteFile(s.path("tree", awsKey+".txt"), []byte("x\n"), 0o644))
+	s.expect(s.collect(g), awsKey+".txt", Blocked, ruleSecret)
+	s.must(g.Close())
+}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/contentpolicy"
-	"github.com/atoll-run/atoll/internal/contentpolicy/leaks"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
@@ -132,41 +131,6 @@ func (b *baseDir) names(dir string) []string {
 	defer opened.Close()
 	names, _ := opened.Readdirnames(-1) // what was read counts
 	return names
-}
-
-// judgeSecrets scans names, links and contents.
-func (c *collection) judgeSecrets(ctx context.Context) error {
-	scanner, err := leaks.Start(ctx, c.opt.Known...)
-	if err != nil {
-		return err
-	}
-	defer scanner.Stop()
-	var texts []*Entry
-	for i := range c.entries {
-		e := &c.entries[i]
-		if e.Kind == overlay.Deleted {
-			continue
-		}
-		text := []byte(e.Path + "\n" + e.Link)
-		if e.SHA256 != "" && e.Link == "" {
-			data, err := c.staged(e.SHA256)
-			if err != nil {
-				return err
-			}
-			text = append(text, data...)
-		}
-		texts = append(texts, e)
-		if err := scanner.Scan(text); err != nil {
-			return err
-		}
-	}
-	found, err := scanner.Finish()
-	for _, text := range found {
-		for _, leak := range text.Leaks {
-			texts[text.Text].add(ruleSecret, contentpolicy.Blocked, fmt.Sprintf("line %d looks like a secret (%s)", max(1, leak.Line-1), leak.Rule))
-		}
-	}
-	return err
 }
 
 // decideVerdict finds conflicts and sums up.

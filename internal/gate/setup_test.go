@@ -36,7 +36,7 @@ func ways() []way {
 
 // site is a base, the overlay above it and a gate between them.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	way    way
 	source *overlay.Tree
@@ -59,7 +59,7 @@ func eachWay(t *testing.T, files map[string]string, test func(*testing.T, *site)
 	}
 }
 
-func newSiteWith(t *testing.T, w way, files map[string]string) *site {
+func newSiteWith(t testing.TB, w way, files map[string]string) *site {
 	t.Helper()
 	s := &site{t: t, way: w, dir: t.TempDir()}
 	s.must(os.Mkdir(filepath.Join(s.dir, "base"), 0o755))

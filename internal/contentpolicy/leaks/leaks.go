@@ -46,8 +46,10 @@ const (
 	maxMemory  = 4 << 30 // address space, of which Go takes much and uses little
 	maxCPU     = 10 * time.Minute
 	maxWorkers = 4
-	maxFound   = 1000 // texts with leaks that are reported
 )
+
+// MaxFound is how many texts with leaks a scanner reports at most.
+const MaxFound = 1000
 
 // Scanner is a running scanner. It scans texts while others are added and reports
 // at the end. Its methods are called by one goroutine.
@@ -125,7 +127,7 @@ func programFile() (*os.File, error) {
 
 // Scan adds a text.
 func (s *Scanner) Scan(text []byte) error {
-	if known := s.findKnown(text); len(known) > 0 && len(s.found) < maxFound {
+	if known := s.findKnown(text); len(known) > 0 && len(s.found) < MaxFound {
 		s.found = append(s.found, Found{s.given, known})
 	}
 	s.given++
@@ -176,7 +178,7 @@ func readAnswers(from *bufio.Reader) (all scanAnswers) {
 			if all.err = json.Unmarshal(line, &leaks); all.err != nil {
 				return all
 			}
-			if len(all.found) < maxFound {
+			if len(all.found) < MaxFound {
 				all.found = append(all.found, Found{all.answers, leaks})
 			}
 		}
