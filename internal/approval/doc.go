@@ -10,5 +10,6 @@
 // Questions are rows of the installation's database: they survive a restart, all
 // processes see the same ones, and of several answers the first counts. Nothing
 // inside a sandbox can reach the queue: the database is in the state directory,
-// which no mount shows, and answers come from the command line of its owner.
+// which no mount shows, and answers come from the command line of its owner or from
+// a token of the gateway that has the scope for it.
 package approval
