@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/secret"
 	"github.com/atoll-run/atoll/internal/tailbuf"
 )
 
@@ -57,7 +58,7 @@ func Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := secret.StartChild(cmd.Start); err != nil {
 		return explainStart(p.Path, err)
 	}
 	if err := limit(cmd.Process.Pid, p.Limits.withDefaults()); err != nil {

@@ -200,7 +200,6 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 		if order.Checkout, err = os.Getwd(); err != nil {
 			return err
 		}
-		order.BeforeKeys = func() error { return harden(true) }
 	}
 	kept, drop, err := a.Agents.KeepAttachments(execute.NewRunID(), task.files)
 	if err != nil {

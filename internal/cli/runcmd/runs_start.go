@@ -72,7 +72,7 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := harden(task.Branch != ""); err != nil {
+	if err := secret.Harden(); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
@@ -87,16 +87,6 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 		return asRunProblem(cmd, err)
 	}
 	return console.FirstOf(view.end(ctx, receipt), err)
-}
-
-// harden keeps the keys that this process holds from others: it cannot be traced,
-// nor its memory read. Without root, walls around git are built as its child, which
-// takes the /proc files of that: then only core dumps are forbidden.
-func harden(withGit bool) error {
-	if withGit && os.Geteuid() != 0 {
-		return secret.ForbidCores()
-	}
-	return secret.Harden()
 }
 
 func (o *startOptions) task(cmd *cobra.Command, e *env) (*execute.Task, error) {

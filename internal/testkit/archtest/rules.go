@@ -39,8 +39,8 @@ func Rules() []Rule {
 func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/audit/traceparent", "internal/secret/tokencache", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev"},
-		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/confined", "internal/filelock", "internal/wire", "internal/gateway/protocol"},
-		{"internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
+		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol"},
+		{"internal/confined", "internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/checkout", "internal/store", "internal/guest"},
 		{"internal/config", "internal/contentpolicy", "internal/machine", "internal/runtime/rootfs", "internal/agent/preset"},
 		{"internal/policy", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
