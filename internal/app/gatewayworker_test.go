@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	sessions "github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
@@ -288,6 +291,37 @@ func TestHostImageIsNotShared(t *testing.T) {
 	}
 	o.ask(bob, sessions.Task{ID: "t3", Key: "main", Message: "x"})
 	if rec := o.over(bob, "t3"); rec.State != sessions.Failed || rec.Code != "sandbox_unavailable" || !strings.Contains(rec.Problem, "several accounts") || !strings.Contains(rec.Problem, "atoll images pull") {
+		t.Errorf("the second: %+v", rec)
+	}
+}
+
+// An image that lies on the host's programs is not another account's either: nothing
+// takes its place, and the refusal names the remedy.
+func TestImageOnTheHostIsNotShared(t *testing.T) {
+	t.Parallel()
+	s, _ := gatewaySite(t)
+	s.set("agents.defaults.sandbox.docker.image", "tools:1")
+	o, _ := s.hire()
+	store, err := o.app.Images()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if err := tar.NewWriter(&archive).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.AddLayer(t.Context(), &archive, rootfs.LayerOptions{Base: rootfs.HostName, Names: []string{"tools:1"}, Source: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	many := false
+	o.app.ShareAmong(func() bool { return many })
+	o.ask(ann, sessions.Task{ID: "t1", Key: "main", Message: "x"})
+	if rec := o.over(ann, "t1"); rec.State != sessions.Done {
+		t.Errorf("the first account: %+v", rec)
+	}
+	many = true
+	o.ask(bob, sessions.Task{ID: "t2", Key: "main", Message: "x"})
+	if rec := o.over(bob, "t2"); rec.State != sessions.Failed || !strings.Contains(rec.Problem, "lies on the host's own programs") || !strings.Contains(rec.Problem, "--base-image") {
 		t.Errorf("the second: %+v", rec)
 	}
 }

@@ -24,8 +24,7 @@ var ErrMissing = errors.New("apt-get is not installed")
 
 // Client asks the apt-get of this machine.
 type Client struct {
-	Program string   // "" is apt-get
-	Env     []string // nil is that of this process
+	Program string // "" is apt-get
 	// Sources is a file of sources to use in place of the machine's. For tests.
 	Sources string
 }
@@ -146,7 +145,7 @@ const (
 func (c *Client) run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.program(), append([]string{"-c", filepath.Join(dir, configFile), "-qq"}, args...)...)
 	printed, said := &tailbuf.Writer{Most: maxList}, &tailbuf.Writer{Most: saidSize}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(slices.Clone(c.environ()), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive"), printed, said
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive"), printed, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
@@ -162,13 +161,6 @@ func (c *Client) run(ctx context.Context, dir string, args ...string) ([]byte, e
 		return nil, fmt.Errorf("apt-get printed more than %d bytes", maxList)
 	}
 	return printed.Bytes(), nil
-}
-
-func (c *Client) environ() []string {
-	if c.Env == nil {
-		return os.Environ()
-	}
-	return c.Env
 }
 
 // explain makes an error of apt-get's messages.

@@ -21,10 +21,7 @@ var ErrMissing = errors.New("npm is not installed")
 
 // Client asks the npm of this machine.
 type Client struct {
-	Program string   // "" is npm
-	Env     []string // nil is that of this process
-	// Offline only uses what npm has in its cache. For tests.
-	Offline bool
+	Program string // "" is npm
 }
 
 // Available returns ErrMissing if there is no npm to ask.
@@ -73,12 +70,9 @@ const grace = 5 * time.Second
 // run runs npm without the scripts of any package.
 func (c *Client) run(ctx context.Context, dir string, args ...string) error {
 	global := []string{"--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--no-update-notifier", "--loglevel=error"}
-	if c.Offline {
-		global = append(global, "--offline")
-	}
 	cmd := exec.CommandContext(ctx, c.program(), append(append([]string{args[0]}, global...), args[1:]...)...)
 	said := &tailbuf.Writer{Most: saidSize}
-	cmd.Dir, cmd.Env, cmd.Stderr = dir, c.Env, said
+	cmd.Dir, cmd.Stderr = dir, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
