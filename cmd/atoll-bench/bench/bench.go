@@ -80,6 +80,7 @@ func All() []Bench {
 		{"relay", "a repository into a sandbox and commits out of it, beside plain git; judging the commits", relayBench, false},
 		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench, false},
 		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench, true},
+		{"overlay", "work on a directory through an overlay, beside the directory itself; what the gate costs", overlayBench, false},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}
 }
