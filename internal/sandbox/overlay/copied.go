@@ -54,8 +54,9 @@ func (r *reader) expected(at string) (map[string]entry, error) {
 		r.appliedIn = map[string][]string{}
 		for name, line := range r.applied {
 			if _, hidden := r.hidden[name]; line.Entry != nil && !hidden {
-				dir := strings.TrimSuffix(path.Dir(name), ".")
-				r.appliedIn[dir] = append(r.appliedIn[dir], path.Base(name))
+				dir, base := path.Split(name)
+				dir = strings.TrimSuffix(dir, "/")
+				r.appliedIn[dir] = append(r.appliedIn[dir], base)
 			}
 		}
 	}
