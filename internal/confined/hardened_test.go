@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if err := runHardened(); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
