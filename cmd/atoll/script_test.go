@@ -81,7 +81,7 @@ func TestEngineScript(t *testing.T) {
 // linuxScripts are the scripts of engines that mean any machinery, not Docker.
 var linuxScripts = []string{
 	"crowded", "default_limits", "doctor", "drift", "ends", "host_tools", "hot", "images_build", "inside", "list", "overlay", "prune", "recreate", "room", "run", "run_access", "run_env", "run_flags", "run_json", "run_rm", "run_signals",
-	"run_streams", "runs_private", "sessions", "tools", "verify", "walls",
+	"run_streams", "runs_private", "sessions", "sync", "tools", "verify", "walls",
 }
 
 // condition answers what scripts ask of their machinery and of this machine.
