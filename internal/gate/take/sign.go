@@ -191,7 +191,7 @@ func (w *Workspace) personEnv() []string {
 	env := []string{"GIT_TERMINAL_PROMPT=0", "LC_ALL=C.UTF-8"}
 	for _, variable := range from {
 		switch name, _, _ := strings.Cut(variable, "="); name {
-		case "PATH", "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS":
+		case "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS":
 			env = append(env, variable)
 		}
 	}

@@ -66,7 +66,7 @@ func newScene(t *testing.T, script string) *scene {
 	}
 	s.Workspace = &take.Workspace{
 		Sandbox: s.agent, Dir: s.agent.dir, Checkout: c, State: filepath.Join(root, "state"), Slug: "dir-1234", Policy: take.LocalPolicy(content.Policy{}),
-		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "GNUPGHOME=" + s.home},
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "GNUPGHOME=" + s.home, "TMPDIR=" + os.TempDir()},
 	}
 	return s
 }
@@ -74,7 +74,7 @@ func newScene(t *testing.T, script string) *scene {
 func (s *scene) shell(dir, script string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "sh", "-ec", script)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "GNUPGHOME=" + s.home}
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "GNUPGHOME=" + s.home, "TMPDIR=" + os.TempDir()}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("%s: %v: %s", script, err, out)
