@@ -101,6 +101,9 @@ func (a *Installation) addHome(p *plan.Plan) error {
 			return err
 		}
 	}
+	if err := a.writeGitConfig(p, dir); err != nil {
+		return err
+	}
 	return addMount(p, sandbox.Mount{Source: dir, Target: DirectoryHome, Kind: sandbox.MountBind, Enclosed: true})
 }
 
