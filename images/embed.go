@@ -5,7 +5,7 @@
 // image of OpenClaw from npm's, where no registry answers; layers are the parts of
 // a Dockerfile that can be put on any of them.
 //
-// How they are built is package image's matter.
+// Package image builds them.
 package images
 
 import "embed"

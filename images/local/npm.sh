@@ -12,7 +12,7 @@ mkdir -p "$HOME" "$DEST/bin"
 cd "$DEST"
 echo '{"private":true}' >package.json
 
-# Archives have directories that nobody may enter; they get their modes last.
+# Some archives have directories without search permission; they get their modes last.
 late=--delay-directory-restore
 tar $late --version >/dev/null 2>&1 || late=
 while read -r file path _ _; do

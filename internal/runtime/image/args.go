@@ -63,8 +63,8 @@ func checkVersion(s string) error { return match(s, versionForm, "a version such
 
 func checkHash(s string) error { return match(s, hashForm, "a SHA-512 in hexadecimal digits") }
 
-// checkPublished wants an image that everybody can have: of a registry, and of
-// a version. What somebody built himself is not told apart from it afterwards.
+// checkPublished returns an error unless a reference names a registry and a version: an
+// image built on this machine could not be told from the published one afterwards.
 func checkPublished(s string) error {
 	if err := match(s, publishedForm, "a published image such as ghcr.io/openclaw/openclaw:2026.9.6"); err != nil {
 		return err

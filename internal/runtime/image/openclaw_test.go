@@ -21,8 +21,8 @@ func openclawBase(t *testing.T) string {
 	return defaultsOf(t, "openclaw")[ArgOpenClawBase]
 }
 
-// What OpenClaw's image is made from can be had by everybody, in one version,
-// and nobody can put something of his own in its place by accident.
+// OpenClaw's image is made from a published image of one version; a local image of
+// another name is refused.
 //
 // Seen to fail with ARG OPENCLAW_BASE=openclaw:local in images/openclaw/Dockerfile.
 func TestInvariant_IMAGE_FROM_PUBLISHED_BASE(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 
 // blob is a layer as its source keeps it, compressed or not.
 type blob struct {
-	digest string // of the blob, "" if the source vouches for it or has none
+	digest string // of the blob; "" if the source checks it itself or has none
 	size   int64  // of the blob, for progress; 0 if unknown
 	open   func(context.Context) (io.ReadCloser, error)
 }

@@ -35,7 +35,7 @@ func (s *Store) Collect(ctx context.Context, alive func(owner string) bool) (Col
 	}
 	done, doomed, err := s.renameUnneeded(alive)
 	held.Release()
-	// What has no name any more is removed in peace.
+	// The directories have no name any more, so no lock is needed to remove them.
 	for _, path := range doomed {
 		if ctx.Err() != nil {
 			break

@@ -19,7 +19,7 @@ const (
 )
 
 // Images are taken in, named, removed, collected and stood upon by many at once.
-// Whoever got a root has all of it until he lets it go, and in the end nothing
+// A resolved root is complete until its pin is released, and in the end nothing
 // is left of any.
 func TestACrowdNeverLosesWhatItStandsOn(t *testing.T) {
 	dir := t.TempDir()

@@ -57,7 +57,7 @@ func (s *Store) Find(_ context.Context, ref string) (*Image, error) { return s.f
 // Removed is what became of a removed name.
 type Removed struct {
 	Image *Image `json:"image"`
-	Gone  bool   `json:"gone"` // it has no name left; its layers go when nobody stands on them
+	Gone  bool   `json:"gone"` // it has no name left; its layers go when no sandbox stands on them
 }
 
 // Remove takes a name from its image, or all names if ref is an id. What

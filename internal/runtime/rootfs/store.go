@@ -66,8 +66,8 @@ func Open(dir string, o Options) (*Store, error) {
 	return &Store{Options: o, dir: dir, locks: locks}, nil
 }
 
-// The locks: whoever uses or makes layers shares contentLock, whoever takes
-// layers away holds it. Whoever changes the index holds indexLock, briefly.
+// The locks: a process that uses or makes layers shares contentLock, one that removes
+// layers holds it. A process that changes the index holds indexLock, briefly.
 const (
 	contentLock = "content"
 	indexLock   = "index"
@@ -106,8 +106,8 @@ func (s *Store) temporary() (string, error) {
 	return path, os.Chmod(files, 0o755) // it is the root directory of sandboxes
 }
 
-// publish gives a finished directory its name as a layer. If somebody else was
-// quicker with the same layer, theirs stays.
+// publish gives a finished directory its name as a layer. If another process
+// published the same layer first, that one stays.
 func (s *Store) publish(temp string, name layerName) error {
 	err := unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, s.layer(name), unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot: an empty target is replaced, a full one not

@@ -27,7 +27,7 @@ var (
 	ErrBadName   = errors.New("is not a name that an image may hold")
 )
 
-// unpacker writes the archive of one layer below a directory that nobody else
+// unpacker writes the archive of one layer below a directory that no other process
 // knows yet. What it writes belongs to the caller, has no setuid bit, no device
 // and no extended attribute of the archive's.
 type unpacker struct {
@@ -178,7 +178,7 @@ func isUsualDevice(name string) bool {
 
 // The owner can always read what it owns and work in its directories, whatever
 // the archive says: sandboxes copy files up, and stores are emptied. Setuid bits
-// do nothing in a sandbox, and must not lie about on a host.
+// do nothing in a sandbox, and must not be on a host.
 func dirMode(h *tar.Header) uint32  { return uint32(h.Mode)&0o1777 | 0o700 }
 func fileMode(h *tar.Header) uint32 { return uint32(h.Mode)&0o1777 | 0o400 }
 

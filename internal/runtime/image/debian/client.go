@@ -152,7 +152,7 @@ func (c *Client) run(ctx context.Context, dir string, args ...string) ([]byte, e
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
 		return nil, c.Available()
 	case err != nil:

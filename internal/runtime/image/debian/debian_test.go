@@ -23,7 +23,7 @@ func TestParseURIs(t *testing.T) {
 	}
 }
 
-// The packages of a repository that nobody signed are refused, whatever the
+// The packages of a repository without a signature are refused, whatever the
 // machine's configuration allows.
 func TestUnsignedRepository(t *testing.T) {
 	need.Program(t, "apt-get", "apt")

@@ -78,7 +78,7 @@ func (c *Client) run(ctx context.Context, dir string, args ...string) error {
 	cmd.WaitDelay = grace
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return c.Available()
