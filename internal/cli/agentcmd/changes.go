@@ -16,6 +16,7 @@ import (
 type changes struct {
 	api.SyncCounts `json:",inline"`
 	Hidden         int              `json:"hidden"`
+	Commits        int              `json:"commits"`           // that the repository has not
 	Applied        *api.SyncApplied `json:"applied,omitempty"` // by --accept
 }
 
@@ -40,13 +41,22 @@ func (s *start) collect(ctx context.Context) error {
 	}
 	tree := &all.Trees[0]
 	s.report.Changes = &changes{SyncCounts: tree.Counts, Hidden: tree.Hidden}
-	if !s.accept {
-		return nil
-	}
-	return s.applyPassing(ctx, sync, &subject, tree)
+	return errors.Join(s.countCommits(ctx, sync, &subject), s.applyPassing(ctx, sync, &subject, tree))
 }
 
-// applyPassing applies what passes to the directory.
+// countCommits counts the commits that were made inside and the repository has not.
+func (s *start) countCommits(ctx context.Context, sync backend.Sync, subject *api.SyncSubject) error {
+	if !s.dir.IsRepository() {
+		return nil
+	}
+	commits, err := sync.Commits(ctx, subject)
+	if err == nil {
+		s.report.Changes.Commits = len(commits.Commits)
+	}
+	return err
+}
+
+// applyPassing applies what passes to the directory, with --accept.
 func (s *start) applyPassing(ctx context.Context, sync backend.Sync, subject *api.SyncSubject, tree *api.SyncTree) (err error) {
 	var choices []api.SyncChoice
 	for i := range tree.Entries {
@@ -54,7 +64,7 @@ func (s *start) applyPassing(ctx context.Context, sync backend.Sync, subject *ap
 			choices = append(choices, api.SyncChoice{Path: e.Path, SHA256: e.SHA256})
 		}
 	}
-	if len(choices) == 0 {
+	if len(choices) == 0 || !s.accept {
 		return nil
 	}
 	c := s.report.Changes
@@ -64,7 +74,7 @@ func (s *start) applyPassing(ctx context.Context, sync backend.Sync, subject *ap
 	return err
 }
 
-// sayChanges says what waits at the gate, and the one command that shows it.
+// sayChanges says what waits at the gate, and the command that shows it.
 func (s *start) sayChanges() {
 	c := s.report.Changes
 	if c == nil {
@@ -73,19 +83,27 @@ func (s *start) sayChanges() {
 	if c.Applied != nil {
 		fmt.Fprintf(s.Err, "applied  %d to %s (undo: atoll sync undo %s)\n", len(c.Applied.Files), s.dir.Path, c.Applied.ID)
 	}
+	if c.Commits > 0 && s.branch == "" {
+		fmt.Fprintf(s.Err, "commits  %d; take them: atoll sync take\n", c.Commits)
+	}
+	switch waiting := c.waiting(); {
+	case waiting != "":
+		fmt.Fprintf(s.Err, "changes  %s; review them: atoll sync review\n", waiting)
+	case c.Applied == nil && c.Commits == 0:
+		fmt.Fprintln(s.Err, "changes  none")
+	}
+}
+
+// waiting says how many changes wait with which verdict; "" if none do.
+func (c *changes) waiting() string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{c.Pass, "pass"}, {c.Approval, "need approval"}, {c.Blocked, "blocked"}, {c.Conflict, "in conflict"}, {c.Withheld, "withheld"}} {
+	}{{c.Pass, "pass"}, {c.Approval, "need approval"}, {c.Blocked, "blocked"}, {c.Conflict, "in conflict"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	switch {
-	case c.Pass+c.Approval+c.Blocked+c.Conflict > 0:
-		fmt.Fprintf(s.Err, "changes  %s; review them: atoll sync review\n", strings.Join(parts, ", "))
-	case c.Applied == nil:
-		fmt.Fprintln(s.Err, "changes  none")
-	}
+	return strings.Join(parts, ", ")
 }

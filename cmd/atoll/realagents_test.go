@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/fakellm"
+)
+
+// The real Claude Code and Codex work on a real repository with no configuration: they
+// change and commit, the host stays as it is, and what a person approves arrives.
+// They are large: asked for with ATOLL_TEST_AGENTS=1 and scripts/sdks.sh up agents.
+func TestRealAgents(t *testing.T) {
+	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
+		return
+	}
+	path := installedAgents(t)
+	p := newAgentPlace(t, repositoryFiles)
+	p.env = append(p.env, "PATH="+path)
+	before := p.snapshot()
+	for name, server := range map[string]*fakellm.Server{"claude": p.claude, "codex": p.codex} {
+		out, said := p.must("1", name, "-p", "make a file")
+		if out != "it is made\n" || !strings.Contains(said, "atoll sync review") || !strings.Contains(said, "models ") {
+			t.Errorf("%s: %s%s", name, out, said)
+		}
+		p.checkRequests(server, name)
+	}
+	same(t, before, p.snapshot())
+	p.review()
+}
+
+// Root is not needed.
+func TestRealAgentsAsUser(t *testing.T) {
+	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
+		return
+	}
+	t.Setenv(agentsDirVariable, strings.SplitN(installedAgents(t), ":", 2)[0])
+	asSomeone(t, "TestRealAgents", nil)
+}
+
+// checkRequests looks for the key: it is in the head of every request to the model,
+// and in nothing that the agent saw.
+func (p *agentPlace) checkRequests(server *fakellm.Server, name string) {
+	p.t.Helper()
+	want := map[string]string{"claude": testToken, "codex": testKey}[name]
+	requests := server.Requests()
+	if len(requests) < 2 || server.Err() != nil {
+		p.t.Fatalf("%s: %d requests, %v", name, len(requests), server.Err())
+	}
+	for _, r := range requests {
+		if r.Header.Get("Authorization") != "Bearer "+want || r.Header.Get("X-Api-Key") != "" {
+			p.t.Errorf("%s: the key is in %q and %q", name, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+		}
+		if name == "claude" && !strings.Contains(r.Header.Get("Anthropic-Beta"), "oauth-2025-04-20") {
+			p.t.Errorf("beta %q", r.Header.Get("Anthropic-Beta"))
+		}
+		if strings.Contains(string(r.Body), testToken) || strings.Contains(string(r.Body), testKey) {
+			p.t.Errorf("%s has seen a key:\n%s", name, r.Body)
+		}
+	}
+}
+
+// review approves what the agents changed, and undoes it.
+func (p *agentPlace) review() {
+	p.t.Helper()
+	p.must("", "sync", "take", "agents")
+	git := exec.CommandContext(p.t.Context(), "git", "log", "--format=%s", "agents")
+	git.Dir = p.repository
+	if out, err := git.CombinedOutput(); err != nil || string(out) != "made\nmade\nbegun\n" {
+		p.t.Errorf("the branch: %s, %v", out, err)
+	}
+	out, _ := p.must("", "sync", "review")
+	if !strings.Contains(out, "0/0.txt") {
+		p.t.Errorf("nothing to review:\n%s", out)
+	}
+	p.must("", "sync", "approve", "0/0.txt")
+	text, err := os.ReadFile(filepath.Join(p.repository, "0", "0.txt"))
+	if err != nil || string(text) != "file 0\nmore\nmore\n" {
+		p.t.Errorf("approved: %q, %v", text, err)
+	}
+	out, _ = p.must("", "sync", "history", "--json")
+	_, id, _ := strings.Cut(out, `"id": "`)
+	id, _, _ = strings.Cut(id, `"`)
+	p.must("", "sync", "undo", id)
+	if text, err := os.ReadFile(filepath.Join(p.repository, "0", "0.txt")); err != nil || string(text) != "file 0\n" {
+		p.t.Errorf("undone: %q, %v", text, err)
+	}
+}
+
+// At a terminal the agents begin without a question: no login, no theme, no trust.
+func TestRealAgentsAtATerminal(t *testing.T) {
+	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
+		return
+	}
+	p := newAgentPlace(t, 10)
+	p.env = append(p.env, "PATH="+installedAgents(t))
+	for name, c := range map[string]struct{ ready, quit string }{
+		"claude": {"for agents", "/exit"}, "codex": {"Ask Codex", "/quit"},
+	} {
+		s := p.screen(name)
+		s.await(c.ready)
+		s.enter("make a file")
+		s.await("it is made")
+		s.enter(c.quit)
+		s.await("atoll sync review")
+		if code := s.wait(); code != 0 {
+			t.Errorf("%s: exit code %d:\n%s", name, code, s.text())
+		}
+	}
+}
