@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // Choice is a change that a person approves, at the hash that was shown; "" for what
@@ -107,32 +106,4 @@ func (g *Gate) chosen(choices []Choice) ([]*Entry, error) {
 		}
 	}
 	return entries, nil
-}
-
-// The numbers of deleted files above which a person confirms.
-const (
-	maxDeletions    = 100
-	maxDeletedShare = 5 // one file of so many
-	fewDeletions    = 5 // that are never many, unless they are all
-)
-
-// ErrManyDeletions means that a batch deletes a large part of the base.
-var ErrManyDeletions = errors.New("many files would be deleted")
-
-// guardDeletions refuses to delete many files without a confirmation.
-func (g *Gate) guardDeletions(base *baseDir, entries []*Entry, confirmed bool) error {
-	deletions := 0
-	for _, e := range entries {
-		if e.Kind == overlay.Deleted && !e.OldMode.IsDir() {
-			deletions++
-		}
-	}
-	if confirmed || deletions == 0 {
-		return nil
-	}
-	files := base.countFiles(maxDeletedShare*deletions + 1)
-	if deletions > maxDeletions || deletions >= files || deletions >= fewDeletions && deletions*maxDeletedShare > files {
-		return fmt.Errorf("%w: %d of the directory's files", ErrManyDeletions, deletions)
-	}
-	return nil
 }

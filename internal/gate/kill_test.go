@@ -222,3 +222,34 @@ func (s *site) readyToApply(g *Gate) {
 		}
 	}
 }
+
+// ordinary is the uid that some tests run as once more.
+const ordinary = 65534
+
+// The invariants hold for an ordinary user as well.
+func TestAsAnOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // they do already
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "gate.test")
+	data, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(program, data, 0o755)
+	}
+	for at := dir; err == nil && at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+		err = os.Chmod(at, 0o755)
+	}
+	home := filepath.Join(dir, "home")
+	err = errors.Join(err, os.Mkdir(home, 0o700), os.Chown(home, ordinary, ordinary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "SEEN|WAY_BACK|EXACT|PRIVILEGES|COUNTED|CollectApproveUndo|ExchangedNames")
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), "HOME=/nonexistent", "TMPDIR="+home)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

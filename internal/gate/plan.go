@@ -1,26 +1,13 @@
 package gate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
-)
-
-// The waves of a batch, in their order.
-const (
-	waveClear   = iota // files where a directory will be
-	waveDirs           // new directories
-	waveFiles          // new, changed and exchanged files
-	waveRemove         // deletions, the deepest first
-	waveReplace        // files where a directory was
 )
 
 // plan makes the steps of entries. It refuses, with all paths, what is not as begun.
@@ -115,7 +102,7 @@ func (b *baseDir) wanted(e *Entry, before *content) (*content, error) {
 	return after, nil
 }
 
-// withExecutable lets those execute a file who may read it, or nobody.
+// withExecutable lets those who may read a file execute it, or takes that from all.
 func withExecutable(mode uint32, is bool) uint32 {
 	if is == (mode&0o111 != 0) {
 		return mode
@@ -175,69 +162,4 @@ func (b *baseDir) impliedDirs(steps []step) ([]step, error) {
 		}
 	}
 	return implied, nil
-}
-
-// order gives the steps their waves and sorts them.
-func order(steps []step) []step {
-	dirMade, dirGone := map[string]bool{}, map[string]bool{}
-	for i := range steps {
-		s := &steps[i]
-		dirMade[s.Path] = dirMade[s.Path] || s.After != nil && s.After.Type == typeDir
-		dirGone[s.Path] = dirGone[s.Path] || s.After == nil && s.Before.Type == typeDir
-	}
-	for i := range steps {
-		s := &steps[i]
-		switch {
-		case s.After == nil && s.Before.Type != typeDir && dirMade[s.Path]:
-			s.Wave = waveClear
-		case s.After == nil:
-			s.Wave = waveRemove
-		case s.After.Type == typeDir:
-			s.Wave = waveDirs
-		case dirGone[s.Path]:
-			s.Wave = waveReplace
-		default:
-			s.Wave = waveFiles
-		}
-	}
-	slices.SortFunc(steps, func(a, b step) int {
-		if a.Wave != b.Wave {
-			return cmp.Compare(a.Wave, b.Wave)
-		}
-		if a.Wave == waveRemove {
-			return strings.Compare(b.Path, a.Path)
-		}
-		return strings.Compare(a.Path, b.Path)
-	})
-	return steps
-}
-
-// countFiles counts files of the base, at most limit. What git keeps for itself does
-// not count.
-func (b *baseDir) countFiles(limit int) (files int) {
-	root, err := os.OpenRoot(b.root.Name())
-	if err != nil {
-		return 0
-	}
-	defer root.Close()
-	dirs := []string{"."}
-	for len(dirs) > 0 && files < limit {
-		dir := dirs[len(dirs)-1]
-		dirs = dirs[:len(dirs)-1]
-		opened, err := root.Open(dir)
-		if err != nil {
-			continue
-		}
-		entries, _ := opened.ReadDir(-1) // what was read counts
-		_ = opened.Close()
-		for _, entry := range entries {
-			switch {
-			case entry.IsDir() && entry.Name() != ".git":
-				dirs = append(dirs, path.Join(dir, entry.Name()))
-			case !entry.IsDir():
-				files++
-			}
-		}
-	}
-	return files
 }

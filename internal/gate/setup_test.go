@@ -75,6 +75,11 @@ func newSiteWith(t testing.TB, w way, files map[string]string) *site {
 	})
 	s.must(err)
 	s.load(tree)
+	t.Cleanup(func() { // the kernel makes it without any permission
+		if dir := filepath.Join(tree.Work(), "work"); os.Chmod(dir, 0o700) != nil && w.mount != "" {
+			t.Logf("%s was not mounted", dir)
+		}
+	})
 	return s
 }
 
