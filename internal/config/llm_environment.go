@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/config/keyprovider"
-	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/secret/secretstore"
 )
 
 // fromEnvironment takes the providers whose keys are in the environment or were
@@ -45,7 +45,7 @@ func (e Environment) key(name string) (LLMKey, bool) {
 		return LLMKey{Env: name}, true
 	}
 	paths, err := e.Paths()
-	file, ok := secret.Stored(filepath.Join(paths.AtollState, secret.Dir), name)
+	file, ok := secretstore.Find(filepath.Join(paths.AtollState, secretstore.Dir), name)
 	return LLMKey{File: file}, ok && err == nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/secret/secretstore"
 )
 
 // parsed reads a configuration of a home of its own.
@@ -29,11 +29,11 @@ func TestStoredSecrets(t *testing.T) {
 		t.Fatalf("%+v, %v", llm, err)
 	}
 	for _, value := range []string{"sk-ant-api-first", "sk-ant-api-second"} {
-		if err := secret.Store(filepath.Join(state, secret.Dir), "ANTHROPIC_API_KEY", value); err != nil {
+		if err := secretstore.Keep(filepath.Join(state, secretstore.Dir), "ANTHROPIC_API_KEY", value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file := filepath.Join(state, secret.Dir, "ANTHROPIC_API_KEY")
+	file := filepath.Join(state, secretstore.Dir, "ANTHROPIC_API_KEY")
 	info, err := os.Stat(file)
 	if text, _ := os.ReadFile(file); err != nil || info.Mode().Perm() != 0o600 || string(text) != "sk-ant-api-second\n" {
 		t.Errorf("%v, %v, %q", info, err, text)
@@ -54,7 +54,7 @@ func TestStoredSecrets(t *testing.T) {
 // A stored secret that is a link could be any file.
 func TestLinksAreNoStoredSecrets(t *testing.T) {
 	home := t.TempDir()
-	dir := filepath.Join(home, ".atoll", secret.Dir)
+	dir := filepath.Join(home, ".atoll", secretstore.Dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

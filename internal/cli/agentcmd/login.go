@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/secret/secretstore"
 )
 
 // chooseLogin returns the providers that the program's models are asked of: those of
@@ -85,7 +85,7 @@ func (s *start) askForKey() (*preset.Login, config.LLMKey, error) {
 	if err != nil {
 		return nil, config.LLMKey{}, err
 	}
-	if err := secret.Store(filepath.Join(s.app.Paths.AtollState, secret.Dir), login.Secret, strings.TrimSpace(string(text))); err != nil {
+	if err := secretstore.Keep(filepath.Join(s.app.Paths.AtollState, secretstore.Dir), login.Secret, strings.TrimSpace(string(text))); err != nil {
 		return nil, config.LLMKey{}, fmt.Errorf("store the key: %w", err)
 	}
 	key, _ := s.app.Config.Key(login.Secret)

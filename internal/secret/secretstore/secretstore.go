@@ -1,4 +1,6 @@
-package secret
+// Package secretstore keeps secrets that a person typed in, each a file for its owner
+// alone. It works on every system.
+package secretstore
 
 import (
 	"errors"
@@ -7,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// Dir holds secrets that a person typed in, below the state directory.
+// Dir holds the secrets, below the state directory.
 const Dir = "secrets"
 
-// Stored returns the file of a secret that Store keeps in dir; false if there is none.
-func Stored(dir, name string) (file string, ok bool) {
+// Find returns the file of a secret that Keep keeps in dir; false if there is none.
+func Find(dir, name string) (file string, ok bool) {
 	file = filepath.Join(dir, name)
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() {
@@ -20,8 +22,8 @@ func Stored(dir, name string) (file string, ok bool) {
 	return file, true
 }
 
-// Store keeps a secret as a file of dir for its owner alone, and replaces an older one.
-func Store(dir, name, value string) error {
+// Keep keeps a secret as a file of dir for its owner alone, and replaces an older one.
+func Keep(dir, name, value string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
