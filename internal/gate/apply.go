@@ -67,7 +67,7 @@ func (a *applier) placeAll(ctx context.Context) error {
 		}
 		from = to
 	}
-	if err := a.syncDirs(); err != nil {
+	if err := errors.Join(a.copyOld(), a.syncDirs()); err != nil {
 		return err
 	}
 	a.at("synced")

@@ -497,6 +497,31 @@ func TestAttackFullAndOtherDisk(t *testing.T) {
 	}
 }
 
+// The disk of the state is full: the base is as before.
+func TestAttackFullState(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	s := newSite(t, map[string]string{"a.txt": "a\n", "large": strings.Repeat("large ", 100<<10), "l": "-> a.txt"})
+	s.must(os.MkdirAll(s.opt.Dir, 0o700))
+	s.must(unix.Mount("tmpfs", s.opt.Dir, "tmpfs", 0, "size=256k"))
+	t.Cleanup(func() { s.must(unix.Unmount(s.opt.Dir, unix.MNT_DETACH)) })
+	before := s.exact("base")
+	s.write("tree", "a.txt", "changed\n")
+	s.write("tree", "large", "small\n")
+	s.remove("tree", "l")
+	g := s.open()
+	set := s.collect(g)
+	if _, err := g.Approve(t.Context(), passing(set), Decision{By: "me"}); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if now := s.exact("base"); now != before {
+		t.Errorf("the base has\n%.300s", now)
+	}
+	_, err := g.Approve(t.Context(), []Choice{{"a.txt", set.find("a.txt").SHA256}, {"l", ""}}, Decision{By: "me"})
+	s.must(err)
+}
+
 // The base is gone: an error, and nothing else.
 func TestAttackBaseIsGone(t *testing.T) {
 	s := newSite(t, project())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -103,41 +104,63 @@ func (a *applier) keepOne(n int) error {
 	return a.keepAs(dir, temp, strconv.Itoa(n))
 }
 
-// keepAs moves a file to the undo directory; nothing is no error.
+// keepAs moves a file to the undo directory; nothing is no error. On another file
+// system a copy is there already, see copyOld, or is made.
 func (a *applier) keepAs(dir *os.File, temp, name string) error {
-	to := a.undoDir(a.b.id) + "/" + name
+	to := filepath.Join(a.undoDir(a.b.id), name)
 	err := unix.Renameat(int(dir.Fd()), temp, unix.AT_FDCWD, to)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil // kept before
-	case errors.Is(err, unix.EXDEV):
-		return a.keepCopy(dir, temp, to)
+	case !errors.Is(err, unix.EXDEV):
+		return err
 	}
-	return err
+	if _, err := os.Lstat(to); err != nil {
+		if err := copyOut(dir, temp, to); err != nil {
+			return err
+		}
+	}
+	return unix.Unlinkat(int(dir.Fd()), temp, 0)
 }
 
-// keepCopy copies a file with its attributes, for an undo directory on another file
-// system.
-func (a *applier) keepCopy(dir *os.File, temp, to string) error {
+// copyOld copies old files to an undo directory on another file system. It is done
+// before the batch counts as placed: if that disk is full, the batch is taken back.
+func (a *applier) copyOld() error {
+	var base, undo unix.Stat_t
+	err := errors.Join(unix.Fstat(int(a.base.root.Fd()), &base), unix.Stat(a.undoDir(a.b.id), &undo))
+	if err != nil || base.Dev == undo.Dev {
+		return err
+	}
+	for n := range a.b.steps {
+		if s := &a.b.steps[n]; s.Before == nil || s.Before.Type == typeDir {
+			continue
+		}
+		dir, temp, err := a.base.parent(a.b.tempPath(n))
+		if err != nil {
+			return err
+		}
+		err = copyOut(dir, temp, filepath.Join(a.undoDir(a.b.id), strconv.Itoa(n)))
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return err
+		}
+	}
+	return syncDir(a.undoDir(a.b.id))
+}
+
+// copyOut copies a file with its attributes, or a link.
+func copyOut(dir *os.File, temp, to string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), temp, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // a copy that was not finished
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return copyKept(dir, temp, to)
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		text, err := readLink(dir, temp)
-		if err == nil {
-			err = os.Symlink(text, to)
-		}
-		if err != nil {
-			return err
-		}
-	} else if err := copyKept(dir, temp, to); err != nil {
+	text, err := readLink(dir, temp)
+	if err != nil {
 		return err
 	}
-	return unix.Unlinkat(int(dir.Fd()), temp, 0)
+	return os.Symlink(text, to)
 }
 
 func copyKept(dir *os.File, temp, to string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -94,6 +95,10 @@ func (p *place) putBack() error {
 // leave keeps what is under the temporary name, where the path has something else.
 func (p *place) leave() error {
 	p.applier.left = append(p.applier.left, p.s.Path)
+	copied := filepath.Join(p.undoDir(p.b.id), strconv.Itoa(p.n)) // perhaps not to its end
+	if err := os.Remove(copied); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	return p.keepAs(p.tdir, p.temp, strconv.Itoa(p.n))
 }
 
