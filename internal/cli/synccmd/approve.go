@@ -39,7 +39,7 @@ func (v *verb) approve(patterns []string, allPassing, confirm bool) error {
 	}
 	chosen := sorted(t.Entries)
 	if !allPassing {
-		if chosen, err = choose(chosen, patterns); err != nil {
+		if chosen, err = v.choose(t, patterns); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ terminal everything that could act on it is escaped.`,
 		}
 		entries := sorted(t.Entries)
 		if len(args) > 0 {
-			if entries, err = choose(entries, args); err != nil {
+			if entries, err = v.choose(t, args); err != nil {
 				return err
 			}
 		}

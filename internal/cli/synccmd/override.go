@@ -38,7 +38,7 @@ func (v *verb) override(path, reason, hash string) error {
 	if err != nil {
 		return err
 	}
-	found, err := choose(t.Entries, []string{path})
+	found, err := v.choose(t, []string{path})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package synccmd
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +16,44 @@ import (
 
 // errNoMatch means that a pattern names no change.
 var errNoMatch = errors.New("nothing that changed is called so")
+
+// choose returns the entries of an overlay that arguments name. A path may be written
+// from the top of the base, as it is shown, or where nothing is called so from the
+// working directory, as a shell completes it.
+func (v *verb) choose(t *api.SyncTree, args []string) ([]api.SyncEntry, error) {
+	entries := sorted(t.Entries)
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = t.Base
+	}
+	patterns := make([]string, 0, len(args))
+	for _, arg := range args {
+		if rel := fromBase(t.Base, cwd, arg); len(fitting(entries, arg)) == 0 && len(fitting(entries, rel)) > 0 {
+			arg = rel
+		}
+		patterns = append(patterns, arg)
+	}
+	return choose(entries, patterns)
+}
+
+// fromBase returns a path that is relative to cwd, or absolute, as one that is
+// relative to the base; as it is if it is not below the base.
+func fromBase(base, cwd, arg string) string {
+	if arg == "" || base == "" {
+		return arg
+	}
+	if !filepath.IsAbs(arg) {
+		arg = filepath.Join(cwd, arg)
+	}
+	rel, err := filepath.Rel(base, arg)
+	switch {
+	case err != nil || rel == ".." || strings.HasPrefix(rel, "../"):
+		return arg
+	case rel == ".":
+		return "**"
+	}
+	return rel
+}
 
 // choose returns the entries that the patterns name: by the path, by the path as it
 // is printed, by a directory above it, or by a pattern with * and **. Unlike the

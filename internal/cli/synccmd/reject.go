@@ -20,7 +20,7 @@ listed again until the agent changes them. Nothing changes on the host.`,
 		if err != nil {
 			return err
 		}
-		chosen, err := choose(sorted(t.Entries), args)
+		chosen, err := v.choose(t, args)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package synccmd
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -131,6 +133,28 @@ func TestOverride(t *testing.T) {
 	}
 	c.call("override", "notes.txt", "--reason", "x", "--hash", "dddddddddddd")
 	c.did("override notes.txt: x")
+}
+
+// Paths are also those of the working directory, as a shell completes them.
+func TestPathsOfTheWorkingDirectory(t *testing.T) {
+	for arg, want := range map[string]string{
+		"cart.go": "src/cart.go", "./cart.go": "src/cart.go", "../old/x": "old/x", "/base/README.md": "README.md", "..": "**", ".": "src",
+		"../../etc/passwd": "/etc/passwd", "/elsewhere": "/elsewhere", "": "", "sub/**": "src/sub/**",
+	} {
+		if got := fromBase("/base", "/base/src", arg); got != want {
+			t.Errorf("%q: %q, want %q", arg, got, want)
+		}
+	}
+	c := newCaller(t)
+	c.sync.tree.Base = t.TempDir()
+	if err := os.Mkdir(filepath.Join(c.sync.tree.Base, "src"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(c.sync.tree.Base, "src"))
+	if _, errs, code := c.call("approve", "cart.go", "../old"); code != 0 {
+		t.Errorf("%d: %s", code, errs)
+	}
+	c.did("approve old/legacy.go ", "approve src/cart.go aa")
 }
 
 func TestChoose(t *testing.T) {
