@@ -43,6 +43,7 @@ func (p *Preset) check() (problems []string) {
 		add(!secretForm.MatchString(l.Secret), "login: %q is no name of a variable", l.Secret)
 		add(l.Provider == "", "login %s: provider is missing", l.Secret)
 	}
+	add(p.MCP != nil && (!isPlain(p.MCP.File) || p.MCP.Format != "json" && p.MCP.Format != "toml"), "mcp: a plain path and the format json or toml are needed")
 	add(p.ForeignLogin != nil && !isPlain(p.ForeignLogin.File), "foreignLogin: its file is no plain path")
 	return append(problems, p.checkOutput()...)
 }

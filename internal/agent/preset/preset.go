@@ -29,6 +29,7 @@ type Preset struct {
 	ModelEnv map[string]string `json:"modelEnv"` // only where a model is named
 	Files    []File            `json:"files"`
 	Own      []Copy            `json:"own"`
+	MCP      *MCP              `json:"mcp"`
 	// NeedsModel means that the program has no model of its own choice.
 	NeedsModel   bool          `json:"needsModel"`
 	Login        []Login       `json:"login"` // the first for which there is a secret; none means no models
@@ -65,6 +66,13 @@ type File struct {
 type Copy struct {
 	From string `json:"from"`
 	To   string `json:"to"`
+}
+
+// MCP is the file of the person's home that names servers of tools. They do not enter;
+// a person is told which are missing.
+type MCP struct {
+	File   string `json:"file"`
+	Format string `json:"format"` // "json", with mcpServers, or "toml", with mcp_servers
 }
 
 // Login is a way to pay for models. The secret stays on the host: the model proxy

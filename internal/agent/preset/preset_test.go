@@ -115,6 +115,7 @@ func TestBadPresetsAreRefused(t *testing.T) {
 		`{id: "x", title: "X", program: "x", login: [{secret: "../KEY", provider: "p"}]}`:   "variable",
 		`{id: "x", title: "X", program: "x", args: {task: ["-p"]}}`:                         "output.read",
 		`{id: "x", title: "X", program: "x", args: {task: ["-p"]}, output: {read: "json"}}`: "output.answer",
+		`{id: "x", title: "X", program: "x", mcp: {file: "a", format: "yaml"}}`:             "mcp",
 		`{id: "x", title: "X", program: "x", foreignLogin: {file: "../x", text: "a"}}`:      "foreignLogin",
 		"{id: 'x', title: '" + strings.Repeat("x", 101) + "', program: 'x'}":                "title",
 	} {

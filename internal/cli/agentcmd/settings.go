@@ -17,12 +17,16 @@ const settingsMode = 0o600
 // writeSettings writes the preset's settings files to the home inside, through the
 // guest: the home's files are the sandbox's, and a link there must lead nowhere else.
 func (s *start) writeSettings(ctx context.Context) error {
-	if len(s.preset.Files) == 0 {
+	if len(s.preset.Files)+len(s.preset.Own) == 0 {
 		return nil
 	}
 	files, err := provide.FilesOf(s.box.Handle, s.box.Plan.Spec)
 	if err != nil {
 		return err
+	}
+	s.sayMissingServers(ctx)
+	if err := s.writeOwn(ctx, files); err != nil {
+		return fmt.Errorf("your own settings of %s: %w", s.preset.Title, err)
 	}
 	v := s.values()
 	for i := range s.preset.Files {
