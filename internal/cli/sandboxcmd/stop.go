@@ -49,8 +49,9 @@ func NewRmCommand(c *console.Env) *cobra.Command {
 beginning of either.
 
 The private copy of the workspace stays where it is, and the next sandbox of the
-same name works on it again; --discard removes it too. What was changed outside of
-the workspace is gone with the sandbox.
+same name works on it again; --discard removes it too. The changes of an overlay
+always stay: "atoll sync" decides about them. What was changed outside of the
+workspace is gone with the sandbox.
 
 A sandbox in which commands run, or that somebody works in, is left alone unless
 --force is given.`,
@@ -84,12 +85,14 @@ func someSandbox(cmd *cobra.Command, args []string) error {
 
 // ended is what became of one sandbox.
 type ended struct {
-	Name   string           `json:"containerName"`
-	Ended  []runningCommand `json:"ended"` // commands that ran in it
-	Kept   string           `json:"kept,omitempty"`
-	Error  string           `json:"error,omitempty"`
-	Done   string           `json:"done,omitempty"`
-	failed error
+	Name  string           `json:"containerName"`
+	Ended []runningCommand `json:"ended"` // commands that ran in it
+	Kept  string           `json:"kept,omitempty"`
+	// Overlay is the directory with the changes of an overlay, which stay.
+	Overlay string `json:"overlay,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Done    string `json:"done,omitempty"`
+	failed  error
 }
 
 // endSandboxes does one thing to every sandbox that is named. Names are found
@@ -157,6 +160,7 @@ func removeOne(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptio
 	}
 	r.Done = "removed"
 	r.Kept, err = a.RemoveSandbox(ctx, entry, o.force, o.discard)
+	r.Overlay = a.OverlayOf(entry)
 	return inUse(err, r.Ended, "--force")
 }
 
@@ -174,5 +178,8 @@ func (e *env) printEnded(r *ended) {
 	}
 	if r.Kept != "" {
 		fmt.Fprintf(e.Out, "  its private copy stays: %s (--discard removes it too)\n", console.Printable(r.Kept))
+	}
+	if r.Overlay != "" {
+		fmt.Fprintln(e.Out, "  what it changed in its overlay stays: `atoll sync` decides about it")
 	}
 }

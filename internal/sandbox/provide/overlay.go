@@ -172,6 +172,16 @@ func (s *Settings) OverlaysOf(p *plan.Plan) (trees []*overlay.Tree, err error) {
 	return trees, nil
 }
 
+// OverlayOf returns the directory that holds the overlays of a sandbox's scope; ""
+// if there are none.
+func (s *Settings) OverlayOf(entry *sandbox.Entry) string {
+	dir := filepath.Join(s.Paths.AtollState, overlayDir, policy.DirName(entry.SessionKey))
+	if _, err := os.Lstat(filepath.Join(dir, "0")); err != nil {
+		return ""
+	}
+	return dir
+}
+
 // maxCounted bounds CountChanges.
 const maxCounted = 1000
 
