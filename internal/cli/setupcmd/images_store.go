@@ -223,7 +223,7 @@ func runImagesList(ctx context.Context, e *env, asJSON bool) error {
 		return e.PrintJSON(map[string]any{"images": images})
 	}
 	if len(images) == 0 {
-		fmt.Fprintln(e.Out, "No images. `atoll images pull` or `atoll images import` bring some; without one, sandboxes use this host's programs.")
+		fmt.Fprintln(e.Out, "No images. `atoll images build`, `pull` and `import` bring some; without one, sandboxes use this host's programs.")
 		return nil
 	}
 	t := console.NewTable("NAME", "ID", "SIZE", "FILES", "LAYERS", "AGE", "USED BY", "NOTE")
