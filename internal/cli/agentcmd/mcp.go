@@ -62,7 +62,8 @@ func serversOfTOML(text string) []string {
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "[mcp_servers.")
 		name, _, closed := strings.Cut(rest, "]")
-		if name, _, _ = strings.Cut(strings.Trim(name, `"'`), "."); ok && closed && name != "" {
+		name, _, _ = strings.Cut(name, ".")
+		if name = strings.Trim(name, `"'`); ok && closed && name != "" {
 			names[name] = true
 		}
 	}
