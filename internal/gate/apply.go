@@ -44,7 +44,7 @@ func (g *Gate) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.new = map[int]inode{}
-	if err := g.journal.add(record{Stage: begun, ID: b.id, By: b.by, Undoes: b.undoes, Steps: b.steps}); err != nil {
+	if err := g.journal.add(record{Phase: begun, ID: b.id, By: b.by, Undoes: b.undoes, Steps: b.steps}); err != nil {
 		return errors.Join(err, os.Remove(g.undoDir(b.id)))
 	}
 	g.at("begun")
@@ -71,7 +71,7 @@ func (a *applier) placeAll(ctx context.Context) error {
 		return err
 	}
 	a.at("synced")
-	return a.journal.add(record{Stage: placed, ID: a.b.id})
+	return a.journal.add(record{Phase: placed, ID: a.b.id})
 }
 
 func (a *applier) placeWave(ctx context.Context, from, to int) error {
@@ -90,7 +90,7 @@ func (a *applier) placeWave(ctx context.Context, from, to int) error {
 		}
 	}
 	if len(fresh) > 0 {
-		if err := a.journal.add(record{Stage: ready, ID: a.b.id, New: fresh}); err != nil {
+		if err := a.journal.add(record{Phase: ready, ID: a.b.id, New: fresh}); err != nil {
 			return err
 		}
 		maps.Copy(a.b.new, fresh)

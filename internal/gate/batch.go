@@ -92,7 +92,7 @@ type batch struct {
 	undoes string
 	steps  []step
 	new    map[int]inode // the new files by their steps, once they are ready
-	stage  stage
+	phase  phase
 	result Result
 	left   []string
 
@@ -147,7 +147,7 @@ func (j *journal) batches() []*batch {
 	for i := range j.records {
 		r := &j.records[i]
 		b := byID[r.ID]
-		if r.Stage == begun && b == nil {
+		if r.Phase == begun && b == nil {
 			b = &batch{id: r.ID, time: r.Time, by: r.By, undoes: r.Undoes, steps: r.Steps, new: map[int]inode{}}
 			byID[r.ID] = b
 			all = append(all, b)
@@ -159,10 +159,10 @@ func (j *journal) batches() []*batch {
 	return all
 }
 
-// reach moves a batch on to the stage of a record.
+// reach moves a batch on to the phase of a record.
 func (b *batch) reach(r *record) {
-	b.stage = r.Stage
-	switch r.Stage {
+	b.phase = r.Phase
+	switch r.Phase {
 	case ready:
 		maps.Copy(b.new, r.New)
 	case ended:

@@ -33,7 +33,7 @@ func (a *applier) finish() error {
 	}
 	a.at("noted")
 	a.b.result = ResultApplied
-	if err := a.journal.add(record{Stage: ended, ID: a.b.id, Result: ResultApplied, Left: a.left}); err != nil {
+	if err := a.journal.add(record{Phase: ended, ID: a.b.id, Result: ResultApplied, Left: a.left}); err != nil {
 		return err
 	}
 	a.at("ended")

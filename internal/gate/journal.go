@@ -23,21 +23,21 @@ const (
 // ErrJournal means that a line of the journal is damaged which is not the last.
 var ErrJournal = errors.New("the journal of the sync gate is damaged")
 
-// stage is how far a batch is. It is written when what it names is on disk.
-type stage string
+// phase is how far a batch is. It is written when what it names is on disk.
+type phase string
 
-// The stages, in their order. Before placed a batch is taken back, from it on it is
+// The phases, in their order. Before placed a batch is taken back, from it on it is
 // finished.
 const (
-	begun  stage = "begun"  // nothing of the base was touched
-	ready  stage = "ready"  // the new files of a wave are there under temporary names
-	placed stage = "placed" // the new files have their names
-	ended  stage = "ended"  // what was there before is kept
+	begun  phase = "begun"  // nothing of the base was touched
+	ready  phase = "ready"  // the new files of a wave are there under temporary names
+	placed phase = "placed" // the new files have their names
+	ended  phase = "ended"  // what was there before is kept
 )
 
 // record is a line of the journal.
 type record struct {
-	Stage  stage         `json:"stage"`
+	Phase  phase         `json:"phase"`
 	ID     string        `json:"id"`
 	Time   time.Time     `json:"time"`
 	By     string        `json:"by,omitempty"`

@@ -17,10 +17,10 @@ func lines(tb testing.TB) []byte {
 	var data []byte
 	steps := []step{{Path: "a/b", Before: &content{Type: typeFile, Mode: 0o644, SHA256: sumOf(nil)}, After: &content{Type: typeFile, Mode: 0o755, SHA256: sumOf([]byte("x"))}}}
 	for _, r := range []record{
-		{Stage: begun, ID: "s-abcdefgh", By: "me", Steps: steps},
-		{Stage: ready, ID: "s-abcdefgh", New: map[int]inode{0: {1, 2}}},
-		{Stage: placed, ID: "s-abcdefgh"},
-		{Stage: ended, ID: "s-abcdefgh", Result: ResultApplied},
+		{Phase: begun, ID: "s-abcdefgh", By: "me", Steps: steps},
+		{Phase: ready, ID: "s-abcdefgh", New: map[int]inode{0: {1, 2}}},
+		{Phase: placed, ID: "s-abcdefgh"},
+		{Phase: ended, ID: "s-abcdefgh", Result: ResultApplied},
 	} {
 		line, err := encode(&r)
 		if err != nil {
@@ -47,7 +47,7 @@ func TestJournal(t *testing.T) {
 		if want := bytes.Count(data[:cut], []byte("\n")); len(j.records) != want {
 			t.Fatalf("cut at %d: %d records, want %d", cut, len(j.records), want)
 		}
-		if err := errors.Join(j.add(record{Stage: placed, ID: "s-abcdefgh"}), j.close()); err != nil {
+		if err := errors.Join(j.add(record{Phase: placed, ID: "s-abcdefgh"}), j.close()); err != nil {
 			t.Fatal(err)
 		}
 		if j, err = openJournal(path); err != nil {
@@ -69,8 +69,8 @@ func TestJournal(t *testing.T) {
 func FuzzJournal(f *testing.F) {
 	f.Add(lines(f))
 	f.Add([]byte("00000000 {}\n"))
-	f.Add([]byte(`{"stage":"begun","id":"s-abcdefgh","steps":[{"path":"a/b","before":{"type":"file"},"from":"s-abcdefgh/1"}]}`))
-	f.Add([]byte(`ffffffff {"stage":"begun","id":"s-abcdefgh","steps":[{"path":"../x"}]}`))
+	f.Add([]byte(`{"phase":"begun","id":"s-abcdefgh","steps":[{"path":"a/b","before":{"type":"file"},"from":"s-abcdefgh/1"}]}`))
+	f.Add([]byte(`ffffffff {"phase":"begun","id":"s-abcdefgh","steps":[{"path":"../x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		summed := fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(data), data)
 		if _, ok := parseLine(bytes.TrimSuffix(summed, []byte("\n"))); ok && !bytes.Contains(data, []byte("\n")) {

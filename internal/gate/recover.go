@@ -13,7 +13,7 @@ import (
 // is finished, another is taken back.
 func (g *Gate) recover(ctx context.Context) error {
 	for _, b := range g.journal.batches() {
-		if b.stage == ended {
+		if b.phase == ended {
 			continue
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -33,7 +33,7 @@ func (g *Gate) recoverOne(b *batch) error {
 	}
 	defer base.close()
 	a := &applier{Gate: g, b: b, base: base}
-	if b.stage == placed {
+	if b.phase == placed {
 		err = a.finish()
 	} else {
 		err = a.takeBack()

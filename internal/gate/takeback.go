@@ -32,7 +32,7 @@ func (a *applier) takeBack() error {
 	}
 	a.at("took back")
 	a.b.result = ResultTakenBack
-	if err := a.journal.add(record{Stage: ended, ID: a.b.id, Result: ResultTakenBack, Left: a.left}); err != nil {
+	if err := a.journal.add(record{Phase: ended, ID: a.b.id, Result: ResultTakenBack, Left: a.left}); err != nil {
 		return err
 	}
 	if len(a.left) == 0 {
