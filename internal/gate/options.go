@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"io/fs"
 	"iter"
 	"os"
 
@@ -55,10 +56,10 @@ type Options struct {
 	Ignore []string
 	// Known are secrets of the host, which must not be in anything.
 	Known [][]byte
-	// Committed reports whether a file with this git object id ("" for one that is
+	// Committed reports whether a file with this mode and git object id ("" for one that is
 	// gone) is in the agent's commits, which leave by another way; nil if there are
 	// none.
-	Committed func(path, blob string) bool
+	Committed func(path string, mode fs.FileMode, blob string) bool
 	// Subject and Record are for the audit log; Record may be nil.
 	Subject audit.Subject
 	Record  func(audit.Event)

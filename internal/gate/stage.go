@@ -197,9 +197,9 @@ func (c *collection) inCommits(change *overlay.Change) bool {
 	case c.opt.Committed == nil || change.Kind == overlay.Special:
 		return false
 	case change.Kind == overlay.Deleted:
-		return c.opt.Committed(change.Path, "")
+		return c.opt.Committed(change.Path, 0, "")
 	case change.Mode.Type() == fs.ModeSymlink:
-		return c.opt.Committed(change.Path, blobID(int64(len(change.Link)), strings.NewReader(change.Link)))
+		return c.opt.Committed(change.Path, change.Mode, blobID(int64(len(change.Link)), strings.NewReader(change.Link)))
 	case change.Mode.Type() != 0 || change.Size > c.limits.FileBytes:
 		return false
 	}
@@ -209,7 +209,7 @@ func (c *collection) inCommits(change *overlay.Change) bool {
 	}
 	defer file.Close()
 	id := blobID(change.Size, io.LimitReader(file, change.Size+1))
-	return id != "" && c.opt.Committed(change.Path, id)
+	return id != "" && c.opt.Committed(change.Path, change.Mode, id)
 }
 
 // blobID returns the id that git gives a content, "" if it has another size.

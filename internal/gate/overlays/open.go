@@ -2,6 +2,7 @@ package overlays
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -32,7 +33,7 @@ func (s *subject) open(ctx context.Context, t *overlay.Tree, offer *take.Offer) 
 	if err != nil {
 		return nil, err
 	}
-	var committed func(path, blob string) bool
+	var committed func(path string, mode fs.FileMode, blob string) bool
 	if offer != nil {
 		if committed, err = offer.Committed(ctx); err != nil {
 			return nil, err

@@ -2,17 +2,18 @@ package take
 
 import (
 	"context"
+	"io/fs"
 
 	"github.com/atoll-run/atoll/internal/relay/git"
 )
 
 // Committed returns a function that reports whether the agent committed a path as
-// it is: with content of this object id, or "" if it is gone. Such paths are part
+// it is: with this mode and content of this object id, or "" if it is gone. Such paths are part
 // of what Take takes, or of another branch that the host has, and need no review
 // as files. A path that the agent's HEAD has as the host's HEAD has it is never
 // among them: no commit carries such a change.
-func (o *Offer) Committed(ctx context.Context) (func(path, blob string) bool, error) {
-	committed := map[string]string{}
+func (o *Offer) Committed(ctx context.Context) (func(path string, mode fs.FileMode, blob string) bool, error) {
+	committed := map[string]*git.Change{}
 	if o.Head != "" && o.Head != o.hostHead {
 		from := git.EmptyTree
 		if o.hostHead != "" {
@@ -23,19 +24,28 @@ func (o *Offer) Committed(ctx context.Context) (func(path, blob string) bool, er
 			return nil, err
 		}
 		for i := range changes {
-			committed[changes[i].Path] = blobOf(&changes[i])
+			committed[changes[i].Path] = &changes[i]
 		}
 	}
-	return func(path, blob string) bool {
-		id, ok := committed[path]
-		return ok && id == blob
+	return func(path string, mode fs.FileMode, blob string) bool {
+		c := committed[path]
+		switch {
+		case c == nil:
+			return false
+		case c.Removed() || blob == "":
+			return c.Removed() && blob == ""
+		}
+		return c.NewID == blob && c.NewMode == gitMode(mode)
 	}, nil
 }
 
-// blobOf returns the object that a path has after a change; "" if it is gone.
-func blobOf(c *git.Change) string {
-	if c.Removed() {
-		return ""
+// gitMode is how git writes the mode of a file.
+func gitMode(mode fs.FileMode) string {
+	switch {
+	case mode.Type() == fs.ModeSymlink:
+		return git.ModeLink
+	case mode.Perm()&0o100 != 0:
+		return git.ModeProgram
 	}
-	return c.NewID
+	return git.ModeFile
 }

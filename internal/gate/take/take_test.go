@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -280,13 +281,13 @@ func TestPolicy(t *testing.T) {
 // A file is committed if the agent has it in a commit as it is.
 func TestCommitted(t *testing.T) {
 	s := newScene(t, "echo c > c; git checkout -q -b other; echo o > o; "+commit+"o; git checkout -q main; echo edited > b")
-	s.work("git checkout -q -- b; git checkout -q -b mine; echo x > x; echo y > y; chmod +x y; ln -s a l; git rm -q a; " + commit + "x; echo later >> y; echo more > m")
+	s.work("git checkout -q -- b; git checkout -q -b mine; echo x > x; echo y > y; chmod +x y; ln -s a l; git rm -q a; echo e > e; " + commit + "x; echo later >> y; echo more > m; chmod +x e")
 	offer, err := s.Commits(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]bool{"x": true, "l": true, "a": true, "y": false, "m": false, "b": false}
-	for name, in := range s.committed(offer, "x", "l", "a", "y", "m", "b") {
+	want := map[string]bool{"x": true, "l": true, "a": true, "y": false, "m": false, "b": false, "e": false}
+	for name, in := range s.committed(offer, "x", "l", "a", "y", "m", "b", "e") {
 		if in != want[name] {
 			t.Errorf("%s: %v", name, in)
 		}
@@ -310,7 +311,11 @@ func (s *scene) committed(offer *take.Offer, names ...string) map[string]bool {
 	got := map[string]bool{}
 	for _, name := range names {
 		blob := s.shell(s.agent.dir, "if [ -L "+name+" ]; then readlink -n "+name+" | git hash-object --stdin; elif [ -e "+name+" ]; then git hash-object "+name+"; fi")
-		got[name] = has(name, blob)
+		mode := fs.FileMode(0)
+		if info, err := os.Lstat(filepath.Join(s.agent.dir, name)); err == nil {
+			mode = info.Mode()
+		}
+		got[name] = has(name, mode, blob)
 	}
 	return got
 }
