@@ -70,7 +70,7 @@ func (s *sources) mountOverlay(o *sandbox.OverlayMount, base, changes *blueprint
 	return &blueprint.Source{File: len(s.files)}, nil
 }
 
-// fdPath returns a path to a source that nobody can exchange.
+// fdPath returns a path to a source that cannot be exchanged: it names a descriptor.
 func (s *sources) fdPath(source *blueprint.Source) string {
 	return fmt.Sprintf("/proc/self/fd/%d", s.files[source.File-1].Fd())
 }

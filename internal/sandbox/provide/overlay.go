@@ -36,7 +36,7 @@ func (s *Settings) overlayRequest(p *plan.Plan, index int) overlay.Request {
 }
 
 // overlayOwner returns the agent whose base it is. Several work trees share one
-// repository, which is nobody's.
+// repository, which has no owner.
 func overlayOwner(p *plan.Plan, mount policy.Mount) string {
 	if mount.Kind == policy.MountGit {
 		return ""
