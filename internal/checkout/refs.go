@@ -127,9 +127,6 @@ func (c *Checkout) Shallow() ([]string, error) {
 	return ends, err
 }
 
-// Objects returns the directory of the repository's objects.
-func (c *Checkout) Objects() string { return filepath.Join(c.Common, "objects") }
-
 // UsedIn returns the work tree that a ref is checked out or being rebased in; "" if
 // there is none. Moving such a ref would change what that work tree stands on.
 func (c *Checkout) UsedIn(ref string) (string, error) {
