@@ -171,6 +171,13 @@ func (n *notes) entry(rel string) (entry, bool, error) {
 // above, count as what the agent began with. It is for what was applied or put
 // back, and for edits of the host that were handed to the sandbox.
 func (t *Tree) NoteApplied(paths ...string) error {
+	return t.note(paths, true, func(_ *notes, _ string, lines []appliedLine) ([]appliedLine, error) { return lines, nil })
+}
+
+// note appends what change makes of the lines of each path: what is in the base there
+// now, the last line, and the directories above it that are not the noted ones. If
+// durable they are on disk when it returns.
+func (t *Tree) note(paths []string, durable bool, change func(*notes, string, []appliedLine) ([]appliedLine, error)) error {
 	root, err := t.openBase()
 	if err != nil {
 		return err
@@ -190,17 +197,20 @@ func (t *Tree) NoteApplied(paths ...string) error {
 	var lines []appliedLine
 	for _, rel := range paths {
 		more, err := t.linesFor(root, above, n, rel)
+		if err == nil {
+			more, err = change(n, rel, more)
+		}
 		if err != nil {
 			return err
 		}
 		lines = append(lines, more...)
 	}
-	return t.appendApplied(lines)
+	return t.appendApplied(lines, durable)
 }
 
 // appendApplied adds lines to the file, from which they are read when they are
 // needed.
-func (t *Tree) appendApplied(lines []appliedLine) error {
+func (t *Tree) appendApplied(lines []appliedLine, durable bool) error {
 	file, err := os.OpenFile(filepath.Join(t.Dir, appliedName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -214,5 +224,8 @@ func (t *Tree) appendApplied(lines []appliedLine) error {
 		data = append(append(data, text...), '\n')
 	}
 	_, err = file.Write(data)
-	return errors.Join(err, file.Sync(), file.Close())
+	if err == nil && durable {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
 }

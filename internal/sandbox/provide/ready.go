@@ -30,12 +30,17 @@ type ReadySandbox struct {
 	Net  *sandbox.Handle // the networked half, if it was asked for and there is one
 	in   *Installation
 	end  func() // what Installation.Follow returned; nil if there is none
+
+	stopFollowing func() // ends what hands edits of the host over; nil if nothing does
 }
 
 // Release ends the use of every sandbox of the session.
 func (s *ReadySandbox) Release() {
 	if s.end != nil {
 		s.end()
+	}
+	if s.stopFollowing != nil {
+		s.stopFollowing()
 	}
 	s.Handle.Release()
 	if s.Net != nil {
@@ -79,6 +84,10 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 	}
 	s, err := a.ensure(ctx, who, p, c.Pair)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.followHost(ctx, s); err != nil {
+		s.Release()
 		return nil, err
 	}
 	s.Notices = append(notices, s.Notices...)

@@ -46,6 +46,7 @@ func layers() [][]string {
 		{"internal/policy", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
 		{"internal/machine/guestfs"},
 		{"internal/sandbox/workspace", "internal/sandbox/directory", "internal/sandbox/overlay"},
+		{"internal/sandbox/follow"},
 		{"internal/sandbox", "internal/runtime/image"},
 		{"internal/sandbox/verify"},
 		{"internal/sandbox/plan", "internal/runtime"},
@@ -101,6 +102,7 @@ func homes() map[string][]string {
 		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm"},
 		"filippo.io/age":                         {"internal/secret"},
 		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
+		"github.com/fsnotify/fsnotify":           {"internal/sandbox/follow"},
 	}
 }
 
