@@ -63,9 +63,9 @@ func newStage(t *testing.T, kind overlay.Kind) *stage {
 		t.Fatal(err)
 	}
 	for dir := s.tree.Dir; dir != top; dir = filepath.Dir(dir) {
-		mustDo(t, os.Chmod(dir, 0o755)) //nolint:gosec // the guest's user enters them
+		mustDo(t, os.Chmod(dir, 0o755)) // the guest's user enters them
 	}
-	mustDo(t, os.Chmod(top, 0o755)) //nolint:gosec // the same
+	mustDo(t, os.Chmod(top, 0o755))
 	s.follow(machinetest.Start(t, &machinetest.Options{Prepare: s.mount()}))
 	return s
 }
