@@ -39,7 +39,7 @@ func TestForkThatWasKilledLeavesNoWorkspace(t *testing.T) {
 	}
 
 	// Files that a session has from before are never taken for a fork's.
-	if err := a.Manager.Discard(t.Context(), forked.Name); err != nil {
+	if err := a.Manager.ForceRemove(t.Context(), forked.Name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Fork(t.Context(), source, target, true); !errors.Is(err, fs.ErrExist) {
@@ -76,7 +76,7 @@ func (s *site) discardAll() {
 	a := s.open()
 	defer a.Close()
 	for _, row := range s.rows(a) {
-		if err := a.Manager.Discard(s.t.Context(), row.ContainerName); err != nil {
+		if err := a.Manager.ForceRemove(s.t.Context(), row.ContainerName); err != nil {
 			s.t.Error(err)
 		}
 	}

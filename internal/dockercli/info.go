@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/version"
 )
 
-// emulatedVersion is the release of docker whose language is spoken here, and
+// emulatedVersion is the release of docker that is imitated, and
 // emulatedAPI that of its API.
 const (
 	emulatedVersion = "28.2.2"

@@ -25,17 +25,17 @@ var (
 )
 
 const (
-	maxRecord  = 4 << 20 // bytes
-	recordKind = ".json"
-	idsDir     = "ids"
-	outputKind = ".log"
+	maxRecord    = 4 << 20 // bytes
+	recordSuffix = ".json"
+	idsDir       = "ids"
+	outputSuffix = ".log"
 )
 
-func (s *recordStore) recordPath(name string) string { return filepath.Join(s.dir, name+recordKind) }
+func (s *recordStore) recordPath(name string) string { return filepath.Join(s.dir, name+recordSuffix) }
 
 // outputPath is where the output of a main command is kept once it has ended.
 func (s *recordStore) outputPath(name, stream string) string {
-	return filepath.Join(s.dir, name+"."+stream+outputKind)
+	return filepath.Join(s.dir, name+"."+stream+outputSuffix)
 }
 
 // find returns the container of a name, an id, or the beginning of an id.
@@ -175,7 +175,7 @@ func (s *recordStore) all() ([]*Container, error) {
 	}
 	var list []*Container
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), recordKind)
+		name, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok || strings.HasPrefix(name, ".") {
 			continue
 		}

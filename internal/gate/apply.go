@@ -47,7 +47,7 @@ func (g *Gate) apply(ctx context.Context, b *batch) error {
 	if err := g.journal.add(record{Phase: begun, ID: b.id, By: b.by, Undoes: b.undoes, Steps: b.steps}); err != nil {
 		return errors.Join(err, os.Remove(g.undoDir(b.id)))
 	}
-	g.at("begun")
+	g.testHook("begun")
 	a := &applier{Gate: g, b: b, base: base}
 	if err := a.placeAll(ctx); err != nil {
 		return errors.Join(err, a.takeBack())
@@ -70,7 +70,7 @@ func (a *applier) placeAll(ctx context.Context) error {
 	if err := errors.Join(a.copyOld(), a.syncDirs()); err != nil {
 		return err
 	}
-	a.at("synced")
+	a.testHook("synced")
 	return a.journal.add(record{Phase: placed, ID: a.b.id})
 }
 
@@ -86,7 +86,7 @@ func (a *applier) placeWave(ctx context.Context, from, to int) error {
 				return fmt.Errorf("%q: %w", s.Path, err)
 			}
 			fresh[n] = id
-			a.at("written")
+			a.testHook("written")
 		}
 	}
 	if len(fresh) > 0 {
@@ -94,13 +94,13 @@ func (a *applier) placeWave(ctx context.Context, from, to int) error {
 			return err
 		}
 		maps.Copy(a.b.new, fresh)
-		a.at("ready")
+		a.testHook("ready")
 	}
 	for n := from; n < to; n++ {
 		if err := a.placeOne(n); err != nil {
 			return err
 		}
-		a.at("placed one")
+		a.testHook("placed one")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (a *applier) placeOne(n int) error {
 	if err != nil || !now.same(p.s.Before, false) {
 		return p.conflict(err)
 	}
-	a.at("looked")
+	a.testHook("looked")
 	switch {
 	case p.s.After == nil:
 		return p.remove()

@@ -145,7 +145,7 @@ func (c *collection) set() (*Set, error) {
 	if err := c.writeJSON(setName, s); err != nil {
 		return nil, err
 	}
-	c.at("set")
+	c.testHook("set")
 	return s, c.sweepStage(s)
 }
 

@@ -14,7 +14,7 @@ import (
 // finish keeps what was there before, and ends a batch that is placed. It may be
 // repeated.
 func (a *applier) finish() error {
-	a.at("placed")
+	a.testHook("placed")
 	if err := os.MkdirAll(a.undoDir(a.b.id), dirMode); err != nil {
 		return err
 	}
@@ -22,21 +22,21 @@ func (a *applier) finish() error {
 		if err := a.keepOne(n); err != nil {
 			return fmt.Errorf("keep what was at %q: %w", a.b.steps[n].Path, err)
 		}
-		a.at("kept one")
+		a.testHook("kept one")
 	}
 	if err := errors.Join(syncDir(a.undoDir(a.b.id)), a.syncDirs()); err != nil {
 		return err
 	}
-	a.at("kept")
+	a.testHook("kept")
 	if err := a.noteAll(false); err != nil {
 		return err
 	}
-	a.at("noted")
+	a.testHook("noted")
 	a.b.result = ResultApplied
 	if err := a.journal.add(record{Phase: ended, ID: a.b.id, Result: ResultApplied, Left: a.left}); err != nil {
 		return err
 	}
-	a.at("ended")
+	a.testHook("ended")
 	return nil
 }
 

@@ -93,7 +93,8 @@ func (g *Gate) Close() error {
 	return err
 }
 
-func (g *Gate) at(step string) {
+// testHook calls the function that tests stop the gate at a step with.
+func (g *Gate) testHook(step string) {
 	if g.opt.checkpoint != nil {
 		g.opt.checkpoint(step)
 	}

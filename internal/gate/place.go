@@ -38,8 +38,8 @@ func (p *place) rename(flags uint) error {
 	return unix.Renameat2(int(p.tdir.Fd()), p.temp, int(p.dir.Fd()), p.leaf, flags)
 }
 
-// unname moves what is at the path to the temporary name.
-func (p *place) unname() error {
+// moveToTemp moves what is at the path to the temporary name.
+func (p *place) moveToTemp() error {
 	return unix.Renameat2(int(p.dir.Fd()), p.leaf, int(p.tdir.Fd()), p.temp, unix.RENAME_NOREPLACE)
 }
 
@@ -84,16 +84,16 @@ func (p *place) makeDir(c *content) error {
 	if err := unix.Mkdirat(int(p.dir.Fd()), p.leaf, 0o700); err != nil {
 		return err
 	}
-	err := mayChown(unix.Fchownat(int(p.dir.Fd()), p.leaf, int(c.UID), int(c.GID), unix.AT_SYMLINK_NOFOLLOW))
+	err := ignoreEPERM(unix.Fchownat(int(p.dir.Fd()), p.leaf, int(c.UID), int(c.GID), unix.AT_SYMLINK_NOFOLLOW))
 	return errors.Join(err, unix.Fchmodat(int(p.dir.Fd()), p.leaf, c.Mode, 0))
 }
 
 // remove takes a file out of the way, and looks at what it took.
 func (p *place) remove() error {
-	if err := p.unname(); err != nil {
+	if err := p.moveToTemp(); err != nil {
 		return p.conflict(err)
 	}
-	p.at("exchanged")
+	p.testHook("exchanged")
 	return p.check()
 }
 
@@ -106,7 +106,7 @@ func (p *place) exchange() error {
 		}
 		return err
 	}
-	p.at("exchanged")
+	p.testHook("exchanged")
 	return p.check()
 }
 

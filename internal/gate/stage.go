@@ -109,7 +109,7 @@ func (c *collection) copyToStage(e *Entry, from io.Reader) error {
 		return nil
 	}
 	e.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	c.at("staged one")
+	c.testHook("staged one")
 	if c.isStaged(e) {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (a *applier) takeBack() error {
 		if err := a.takeBackOne(n); err != nil {
 			return fmt.Errorf("take back %q: %w", a.b.steps[n].Path, err)
 		}
-		a.at("took back one")
+		a.testHook("took back one")
 	}
 	if err := a.syncDirs(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (a *applier) takeBack() error {
 	if err := a.noteAll(true); err != nil {
 		return err
 	}
-	a.at("took back")
+	a.testHook("took back")
 	a.b.result = ResultTakenBack
 	if err := a.journal.add(record{Phase: ended, ID: a.b.id, Result: ResultTakenBack, Left: a.left}); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (p *place) uncreate() error {
 	if err != nil || !mine {
 		return err
 	}
-	if err := p.unname(); err != nil {
+	if err := p.moveToTemp(); err != nil {
 		return err
 	}
 	if mine, err = p.ours(p.tdir, p.temp); err != nil || mine {

@@ -31,7 +31,7 @@ func (g *Gate) writeNew(dir *os.File, temp string, s *step) (id inode, err error
 		return id, err
 	}
 	if s.After.Type == typeLink {
-		err = mayChown(unix.Fchownat(int(dir.Fd()), temp, int(s.After.UID), int(s.After.GID), unix.AT_SYMLINK_NOFOLLOW))
+		err = ignoreEPERM(unix.Fchownat(int(dir.Fd()), temp, int(s.After.UID), int(s.After.GID), unix.AT_SYMLINK_NOFOLLOW))
 	}
 	return inode{st.Dev, st.Ino}, err
 }
@@ -51,7 +51,7 @@ func (g *Gate) writeFile(dir *os.File, temp string, s *step) error {
 	file := os.NewFile(uintptr(fd), temp)
 	err = copyHashed(file, source, s.After.SHA256)
 	if err == nil {
-		err = mayChown(unix.Fchown(fd, int(s.After.UID), int(s.After.GID)))
+		err = ignoreEPERM(unix.Fchown(fd, int(s.After.UID), int(s.After.GID)))
 	}
 	if err == nil {
 		err = unix.Fchmod(fd, s.After.Mode)
@@ -84,8 +84,8 @@ func copyHashed(to io.Writer, from io.Reader, sum string) error {
 	return nil
 }
 
-// mayChown forgives an ordinary user, whose files are his own anyway.
-func mayChown(err error) error {
+// ignoreEPERM drops the error of chown for an ordinary user, who owns the file already.
+func ignoreEPERM(err error) error {
 	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 		return nil
 	}

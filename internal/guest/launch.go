@@ -89,7 +89,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	if attr.Path, err = findProgram(attr); err != nil {
 		return nil, err
 	}
-	stdio, err := openStdio(e, s.null)
+	stdio, err := openStdio(e, s.devNull)
 	if err != nil {
 		return nil, exhausted(err)
 	}

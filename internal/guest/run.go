@@ -56,7 +56,7 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 	go s.reaper.Run(children)
-	checks := &socketCheck{occupied: s.walker.Procs.Others, started: s.started}
+	checks := &socketCheck{occupied: s.walker.Procs.Others, started: s.processStarted}
 	err = (&socketListener{path: options.Socket, inherited: options.Listener, admit: admit, serve: s.serve, checks: checks}).serveUntil(ctx)
 	s.terminateAll()
 	return err

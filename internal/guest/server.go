@@ -16,29 +16,29 @@ import (
 
 // server is the state of the guest.
 type server struct {
-	self     wire.Welcome // without a version: that depends on the host
-	lineage  *proc.Lineage
-	walker   *proc.Walker
-	reaper   *proc.Reaper
-	wires    *wires
-	table    *processTable
-	memory   *oomWatch
-	pids     *proc.PidsWatch
-	releaser *memoryReleaser
-	files    *files.Server
-	direct   *directWires
-	ports    *ports.Server
-	grants   *grants
-	procs    *maxprocs.Limiter
-	quota    *quotaEnforcer // nil: the workspace has no limits
-	started  chan struct{}  // holds a value after a process was started, for socketCheck
+	self           wire.Welcome // without a version: that depends on the host
+	lineage        *proc.Lineage
+	walker         *proc.Walker
+	reaper         *proc.Reaper
+	wires          *wires
+	table          *processTable
+	memory         *oomWatch
+	pids           *proc.PidsWatch
+	releaser       *memoryReleaser
+	files          *files.Server
+	direct         *directWires
+	ports          *ports.Server
+	grants         *grants
+	procs          *maxprocs.Limiter
+	quota          *quotaEnforcer // nil: the workspace has no limits
+	processStarted chan struct{}  // holds a value after a process was started, for socketCheck
 	// slots bounds the calls that wait for the kernel at once, and so the threads they
 	// need, which were started up front (see makeThreads).
 	slots      chan struct{}
 	shortExecs atomic.Int64  // commands on direct connections that are waited for
 	unmasked   []unix.Signal // see spawn.Attr
 	openFiles  unix.Rlimit   // of new processes, see Options
-	null       int           // /dev/null for processes without input; -1: there is none
+	devNull    int           // /dev/null for processes without input; -1: there is none
 }
 
 func newServer(build string, lineage *proc.Lineage) (*server, error) {
@@ -53,12 +53,12 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, walker: walker, grants: newGrants(lineage, walker), reaper: reaper, wires: newWires(), table: newProcessTable(),
 		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), procs: procs,
-		slots: make(chan struct{}, maxSlots), started: make(chan struct{}, 1),
+		slots: make(chan struct{}, maxSlots), processStarted: make(chan struct{}, 1),
 	}
 	s.wires.direct = s.serveDirect
 	s.ports = ports.NewServer(s.grantOf)
-	if s.null, err = openNull(); err != nil {
-		s.null = -1 // an image without it is no reason not to start
+	if s.devNull, err = openNull(); err != nil {
+		s.devNull = -1 // an image without it is no reason not to start
 	}
 	return s, nil
 }
@@ -67,7 +67,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 func (s *server) serve(conn net.Conn) {
 	local, ok := conn.(*net.UnixConn)
 	if !ok || !isFDPass(local) {
-		s.host(conn)
+		s.serveHost(conn)
 		return
 	}
 	handed, err := receiveConn(local)
@@ -75,11 +75,11 @@ func (s *server) serve(conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	s.host(handed)
+	s.serveHost(handed)
 }
 
-// host performs the handshake of one connection and answers its streams until it ends.
-func (s *server) host(conn net.Conn) {
+// serveHost performs the handshake of one connection and answers its streams until it ends.
+func (s *server) serveHost(conn net.Conn) {
 	defer conn.Close()
 	w, err := s.wires.greet(conn, &s.self)
 	if err != nil {
@@ -111,11 +111,11 @@ func (s *server) answer(w *hostWire, stream net.Conn) {
 	}
 }
 
-// noteStart wakes the checks that sleep while no process runs.
+// noteStart tells the quota and socket checks that a process was started.
 func (s *server) noteStart() {
 	s.quota.schedule()
 	select {
-	case s.started <- struct{}{}:
+	case s.processStarted <- struct{}{}:
 	default: // the value of an earlier start is still there
 	}
 }

@@ -71,7 +71,7 @@ func (p *Proxies) Environ() (list []string) {
 		}
 	}
 	add(p.config.HTTPSProxy, "https_proxy", "HTTPS_PROXY")
-	add(p.config.HTTPProxy, "http_proxy")
+	add(p.config.HTTPProxy, "http_proxy") // CGI programs get HTTP_PROXY from a request's header, so it is not trusted
 	add(p.config.NoProxy, "no_proxy", "NO_PROXY")
 	return list
 }

@@ -63,7 +63,7 @@ func hashOf(value any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// configHashInput has the four keys of the original. What only Atoll knows is
+// configHashInput has the four keys of OpenClaw's hash. What only Atoll knows is
 // added when it is set, so that a plain configuration hashes as it always did.
 func configHashInput(s config.Sandbox, dirs Dirs) map[string]any {
 	in := object{

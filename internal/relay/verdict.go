@@ -32,9 +32,13 @@ func (r *Relay) applyPolicy(ctx context.Context, p *Project, record *Record) err
 	if err := r.renderPatch(ctx, repo, record); err != nil {
 		return err
 	}
-	record.Step = map[contentpolicy.Verdict]Step{"": Judged, contentpolicy.Approval: Waiting}[record.Report.Verdict()]
-	if record.Step == "" {
-		record.Step = Blocked
+	switch record.Report.Verdict() {
+	case "":
+		record.Step = Judged
+	case contentpolicy.Approval:
+		record.Step = Waiting
+	default:
+		record.Step = Blocked // refused
 	}
 	return r.save(record)
 }

@@ -27,7 +27,8 @@ type gatewayRun struct {
 	failed         string // what the agent said went wrong, and was not put right
 }
 
-// work pays, chooses the model, gives the task and waits for the answer.
+// work chooses the provider that is billed and the model, gives the task and waits for
+// the answer.
 func (v *gatewayRun) work(ctx context.Context, terms *grant.Terms) (*envelope.Envelope, error) {
 	system, err := v.instructions()
 	if err != nil {
@@ -77,7 +78,7 @@ func (v *gatewayRun) setUpAgain(ctx context.Context, terms *grant.Terms) (header
 }
 
 // chooseProvider returns the provider whose calls are billed to the run. A run with
-// a budget of its own always has a slot: headers carry no budget.
+// a budget of its own always leases a key of its own (a slot): headers carry no budget.
 func (v *gatewayRun) chooseProvider(ctx context.Context, terms *grant.Terms) (provider string, headers map[string]string, err error) {
 	open, err := v.exec.Keys.Open(ctx)
 	if err != nil {
@@ -124,7 +125,7 @@ func (v *gatewayRun) setModel(ctx context.Context, provider string, headers map[
 }
 
 // start gives the task. If the connection is lost before the answer, the same
-// gateway is asked again: the key makes one task of the two.
+// gateway is asked again: the idempotency key keeps the task from starting twice.
 func (v *gatewayRun) start(ctx context.Context, p *protocol.AgentParams) (*protocol.Turn, error) {
 	for {
 		v.started = true

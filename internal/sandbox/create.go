@@ -176,31 +176,6 @@ func (m *Manager) undoLater(ctx context.Context, spec *Spec, err error) error {
 	return fmt.Errorf("what was made is not removed yet, the next use or `atoll sandbox prune` does it: %w", err)
 }
 
-// deleteRow deletes the row of a sandbox that does not exist, after what may be
-// left of it outside. The caller holds the change lock.
-func (m *Manager) deleteRow(ctx context.Context, rt Runtime, name string) error {
-	if s, ok := rt.(Sweeper); ok {
-		if err := s.Sweep(ctx, name); err != nil {
-			return err
-		}
-	}
-	return m.Registry.Delete(ctx, name)
-}
-
-// remove takes a sandbox away, row last. The caller holds the change lock.
-func (m *Manager) remove(ctx context.Context, name string, inst Instance) error {
-	m.forget(name)
-	if err := m.Registry.SetPhase(ctx, name, PhaseRemoving); err != nil {
-		return err
-	}
-	m.Checkpoint("before remove")
-	if err := inst.Remove(ctx); err != nil {
-		return fmt.Errorf("remove: %w", err)
-	}
-	m.Checkpoint("after remove")
-	return m.Registry.Delete(context.WithoutCancel(ctx), name)
-}
-
 // Labels are the labels a runtime puts on the sandbox of spec.
 func Labels(spec *Spec, installation string, now time.Time) map[string]string {
 	labels := map[string]string{

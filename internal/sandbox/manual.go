@@ -92,26 +92,10 @@ func (m *Manager) State(ctx context.Context, name string) (State, error) {
 // endGrace is how long a sandbox has to end by itself before it is killed.
 const endGrace = 2 * time.Second
 
-// End stops a sandbox with everything that runs in it.
-func (m *Manager) End(ctx context.Context, name string) error {
+// ForceStop stops a sandbox with everything that runs in it.
+func (m *Manager) ForceStop(ctx context.Context, name string) error {
 	m.forget(name)
 	return m.Change(ctx, name, func(inst Instance) error { return inst.Stop(ctx, endGrace) })
-}
-
-// Discard removes a sandbox, also one in use; nil if there is none.
-func (m *Manager) Discard(ctx context.Context, name string) error {
-	lock, err := m.Leases.Hold(ctx, changeLock(name))
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	entry, err := m.Registry.Get(ctx, name)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	return m.removeEntry(ctx, entry)
 }
 
 // A Pauser is an instance that can hold all its processes where they are.

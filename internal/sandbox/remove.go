@@ -26,6 +26,22 @@ func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bo
 	})
 }
 
+// ForceRemove removes a sandbox, also one in use; nil if there is none.
+func (m *Manager) ForceRemove(ctx context.Context, name string) error {
+	lock, err := m.Leases.Hold(ctx, changeLock(name))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	entry, err := m.Registry.Get(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return m.removeEntry(ctx, entry)
+}
+
 // Exclusively runs f under both locks of name, or returns ErrBusy.
 func (m *Manager) Exclusively(name string, f func() error) error {
 	change, err := m.Leases.TryHold(changeLock(name))
@@ -71,4 +87,29 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 		return err
 	}
 	return m.remove(ctx, entry.ContainerName, inst)
+}
+
+// deleteRow deletes the row of a sandbox that does not exist, after what may be
+// left of it outside. The caller holds the change lock.
+func (m *Manager) deleteRow(ctx context.Context, rt Runtime, name string) error {
+	if s, ok := rt.(Sweeper); ok {
+		if err := s.Sweep(ctx, name); err != nil {
+			return err
+		}
+	}
+	return m.Registry.Delete(ctx, name)
+}
+
+// remove takes a sandbox away, row last. The caller holds the change lock.
+func (m *Manager) remove(ctx context.Context, name string, inst Instance) error {
+	m.forget(name)
+	if err := m.Registry.SetPhase(ctx, name, PhaseRemoving); err != nil {
+		return err
+	}
+	m.Checkpoint("before remove")
+	if err := inst.Remove(ctx); err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	m.Checkpoint("after remove")
+	return m.Registry.Delete(context.WithoutCancel(ctx), name)
 }

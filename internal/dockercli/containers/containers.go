@@ -299,7 +299,7 @@ func (b *Sandboxes) End(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	return in.Manager.End(ctx, c.Name)
+	return in.Manager.ForceStop(ctx, c.Name)
 }
 
 // Pause holds the sandbox of a container, or lets it go on.
@@ -317,7 +317,7 @@ func (b *Sandboxes) Remove(ctx context.Context, c *dockercli.Container) error {
 	if err != nil {
 		return err
 	}
-	return in.Manager.Discard(ctx, c.Name)
+	return in.Manager.ForceRemove(ctx, c.Name)
 }
 
 // Enter returns the wire into the sandbox of a container.

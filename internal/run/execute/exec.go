@@ -30,7 +30,7 @@ func (p *Sandbox) Exec(ctx context.Context, c *machine.Command) (*machine.Result
 	ctx, stop := p.runs.executor.WatchDisk(ctx)
 	defer stop()
 	result, err := s.Machine.Exec(ctx, &command)
-	if p.runs.executor.RanFull(ctx) {
+	if p.runs.executor.DiskFilled(ctx) {
 		return nil, &run.Failure{Code: "disk_full", Message: "the disk of the workspace ran full, and the agent was ended"}
 	}
 	return result, err

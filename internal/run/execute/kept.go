@@ -35,7 +35,7 @@ func (p *Sandbox) isKept() bool {
 // removeKept removes the sandbox and moves the workspace to where it is kept.
 func (p *Sandbox) removeKept(ctx context.Context, planned *plan.Plan) error {
 	e := p.runs.executor
-	if err := e.Manager.Discard(ctx, planned.Spec.Name); err != nil {
+	if err := e.Manager.ForceRemove(ctx, planned.Spec.Name); err != nil {
 		return err
 	}
 	to := e.keptDir(p.order.Run)

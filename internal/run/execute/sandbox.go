@@ -316,7 +316,7 @@ func (p *Sandbox) removeAll(ctx context.Context, planned *plan.Plan) error {
 	e := p.runs.executor
 	early := make(chan error, 1)
 	go func() { early <- workspace.Remove(ctx, planned.Layout) }()
-	err := e.Manager.Discard(ctx, planned.Spec.Name)
+	err := e.Manager.ForceRemove(ctx, planned.Spec.Name)
 	if wiped := <-early; err == nil && wiped != nil {
 		err = workspace.Remove(ctx, planned.Layout)
 	}
@@ -336,7 +336,7 @@ func (p *Sandbox) removeUnplanned(ctx context.Context, reason error) error {
 	}
 	for _, entry := range entries {
 		if filepath.Dir(entry.WorkspaceDir) == e.dir(p.order.Run) {
-			if err := e.Manager.Discard(ctx, entry.ContainerName); err != nil {
+			if err := e.Manager.ForceRemove(ctx, entry.ContainerName); err != nil {
 				return err
 			}
 		}

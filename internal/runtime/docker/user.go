@@ -30,9 +30,9 @@ func parseAccount(user string) (account, bool) {
 	return account{int(uid), int(gid)}, true
 }
 
-// reachable reports whether we may open the guest's socket, which is its user's
-// alone. Root may always. Without root it must be our own user, whom an engine
-// without root calls 0, unless it is asked to keep his number (userNamespace).
+// reachable returns an error if this process may not open the guest's socket, which
+// only its owner can. Root may always. Without root it must be our own user: a rootless
+// engine maps that to uid 0, unless it is asked to keep the number (userNamespace).
 func reachable(flavor Flavor, known *facts, user string) error {
 	ours := os.Geteuid()
 	rootless := known.secured("rootless")

@@ -114,7 +114,7 @@ func TestForkOfAStoppedSandboxSharesItsFiles(t *testing.T) {
 	if err := l.fork("two", "three", sandbox.ForkOptions{Stop: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.manager.Discard(t.Context(), "one"); err != nil {
+	if err := l.manager.ForceRemove(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	l.collect()
@@ -122,7 +122,7 @@ func TestForkOfAStoppedSandboxSharesItsFiles(t *testing.T) {
 		t.Errorf("three holds %q", got)
 	}
 	for _, name := range []string{"two", "three"} {
-		if err := l.manager.Discard(t.Context(), name); err != nil {
+		if err := l.manager.ForceRemove(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

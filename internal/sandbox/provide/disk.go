@@ -55,7 +55,7 @@ func (s *ReadySandbox) Exec(ctx context.Context, command *machine.Command) (*mac
 	guarded, stop := s.in.WatchDisk(ctx)
 	defer stop()
 	result, err := s.Machine.Exec(guarded, command)
-	if s.in.RanFull(guarded) {
+	if s.in.DiskFilled(guarded) {
 		free, _ := s.in.FreeBytes()
 		return nil, s.in.DiskFull(free)
 	}

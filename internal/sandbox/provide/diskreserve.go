@@ -110,9 +110,9 @@ func (a *Installation) CheckDisk() (free int64, err error) {
 	return free, a.keepReserve(free)
 }
 
-// RanFull reports whether watchDisk ended a context. The reserve is given up
+// DiskFilled reports whether watchDisk ended a context. The reserve is given up
 // then: what filled the disk has ended.
-func (a *Installation) RanFull(ctx context.Context) bool {
+func (a *Installation) DiskFilled(ctx context.Context) bool {
 	full := errors.Is(context.Cause(ctx), ErrDiskFull)
 	if full {
 		a.giveUpReserve()

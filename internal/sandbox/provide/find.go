@@ -43,8 +43,7 @@ func (a *Installation) Entries(ctx context.Context) ([]*sandbox.Entry, error) {
 	return a.Registry.List(ctx, 0)
 }
 
-// FirstTime reports whether it was never called with this name before, and remembers
-// the call. What cannot be remembered is not the first time.
+// FirstTime reports whether this is the first call with name, and remembers it. What cannot be remembered is not the first time.
 func (a *Installation) FirstTime(ctx context.Context, name string) bool {
 	fact, err := a.Registry.Fact(ctx, "first:"+name)
 	if err != nil || fact != "" {

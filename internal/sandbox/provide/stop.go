@@ -32,7 +32,7 @@ func (a *Installation) Running(ctx context.Context, name string) (list []machine
 // sandbox.ErrBusy if another process holds its use lock.
 func (a *Installation) Stop(ctx context.Context, name string, force bool) error {
 	if force {
-		return a.Manager.End(ctx, name)
+		return a.Manager.ForceStop(ctx, name)
 	}
 	return a.Manager.Halt(ctx, name)
 }
@@ -42,7 +42,7 @@ func (a *Installation) Stop(ctx context.Context, name string, force bool) error 
 // sandbox.ErrBusy if another process holds its use lock.
 func (a *Installation) RemoveSandbox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
 	if force {
-		err = a.Manager.Discard(ctx, entry.ContainerName)
+		err = a.Manager.ForceRemove(ctx, entry.ContainerName)
 	} else {
 		err = a.Manager.Remove(ctx, entry.ContainerName, nil)
 	}
