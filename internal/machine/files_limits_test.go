@@ -161,7 +161,7 @@ func TestFilesUnderAForkBomb(t *testing.T) {
 	for i := range 24 {
 		wg.Go(func() {
 			name := fmt.Sprintf("%s/f%d", g.Dir, i)
-			for range 10 {
+			for range 3 {
 				if _, err := files.Write(patience(t), name, randomBytes(300_000), &guestfs.WriteOptions{Sync: true}); err != nil {
 					t.Error(err)
 				}
