@@ -129,7 +129,7 @@ func (s *Service) whoOf(of *api.SyncSubject) (who provide.Subject, start func(co
 // none is the error of a subject without an overlay.
 func none(of *api.SyncSubject) error {
 	where := cmp.Or(of.Directory, of.Session, of.Agent, "the default agent")
-	return errhint.With(fmt.Errorf("%s: %w", where, ErrNone), "an agent makes one when it works with workspaceAccess overlay: `atoll run --access overlay -- COMMAND`")
+	return errhint.With(fmt.Errorf("%s: %w", where, ErrNone), "`atoll claude`, `atoll codex` or `atoll shell` makes one in the directory of a project; `atoll run --access overlay -- COMMAND` in the agent's workspace")
 }
 
 // slug names the overlays of the subject in the state directory.
