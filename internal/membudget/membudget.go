@@ -20,7 +20,7 @@ var (
 // Budget is a number of bytes that may be held at once.
 type Budget struct {
 	total, each int64
-	used        atomic.Int64
+	used        atomic.Int64 // changed with mu held
 	refused     atomic.Int64
 
 	mu sync.Mutex
@@ -41,41 +41,34 @@ func (b *Budget) Refused() int64 { return b.refused.Load() }
 
 // take reserves n bytes for a holder, or returns why not.
 func (b *Budget) take(holder string, n int64) error {
-	if b.used.Add(n) > b.total {
-		b.used.Add(-n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.used.Load()+n > b.total:
 		b.refused.Add(1)
 		return ErrTotal
-	}
-	if !b.takeOwn(holder, n) {
-		b.used.Add(-n)
+	case b.counts(holder) && b.by[holder]+n > b.each:
 		b.refused.Add(1)
 		return ErrHolder
+	}
+	b.used.Add(n)
+	if b.counts(holder) {
+		b.by[holder] += n
 	}
 	return nil
 }
 
-// takeOwn counts n bytes of a named holder, if it may have them.
-func (b *Budget) takeOwn(holder string, n int64) bool {
-	if b.each == 0 || holder == "" {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.by[holder]+n > b.each {
-		return false
-	}
-	b.by[holder] += n
-	return true
-}
+// counts reports whether the bytes of a holder are counted by themselves.
+func (b *Budget) counts(holder string) bool { return b.each != 0 && holder != "" }
 
 // give returns n bytes to the budget.
 func (b *Budget) give(holder string, n int64) {
-	b.used.Add(-n)
-	if b.each == 0 || holder == "" || n == 0 {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.used.Add(-n)
+	if !b.counts(holder) || n == 0 {
+		return
+	}
 	if b.by[holder] -= n; b.by[holder] <= 0 {
 		delete(b.by, holder)
 	}
