@@ -100,8 +100,9 @@ openclaw: engine build openclaw-packages ## install the OpenClaw that tests run,
 	scripts/openclaw.sh image >bin/openclaw-image.log 2>&1 || { tail -n 30 bin/openclaw-image.log; exit 1; }
 
 .PHONY: sdks
-sdks: ## install the SDKs of models that tests run (needs npm)
+sdks: ## install the SDKs of models and the agents that tests run (needs npm)
 	scripts/sdks.sh up
+	scripts/sdks.sh up agents
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses

@@ -9,7 +9,7 @@ import (
 // Kind is the type of a record.
 type Kind string
 
-// The kinds. Egress is reserved: nothing writes it yet.
+// The kinds.
 const (
 	Model    Kind = "model"    // a request to a model
 	Exec     Kind = "exec"     // a command that was started in a sandbox

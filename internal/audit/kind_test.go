@@ -20,6 +20,7 @@ func TestKindsShareOneChain(t *testing.T) {
 		&audit.GitEvent{Time: time.Now(), Subject: who, Step: "pushed", Branch: "sandbox/x"},
 		&audit.ApprovalEvent{Time: time.Now(), Subject: who, Event: "answered", ID: "q1", Answer: "once", By: "ann"},
 		&audit.LoginEvent{Time: time.Now(), Token: "t1", Denied: "revoked"},
+		&audit.EgressEvent{Time: time.Now(), Subject: who, Event: audit.EgressDenied, Name: "host-secret.example.com", Port: 443, Method: key, Reason: "no rule for " + key},
 	} {
 		if err := l.Append(e); err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestKindsShareOneChain(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if report := sound(t, dir); report.Records != 5 {
+	if report := sound(t, dir); report.Records != 6 {
 		t.Errorf("%d records", report.Records)
 	}
 	entries, err := audit.Tail(dir, 10, nil)
@@ -45,7 +46,7 @@ func TestKindsShareOneChain(t *testing.T) {
 			t.Errorf("a secret is in %s", entry.JSON)
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "model exec git approval login" {
+	if got := strings.Join(kinds, " "); got != "model exec git approval login egress" {
 		t.Errorf("got %s", got)
 	}
 }

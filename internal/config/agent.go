@@ -76,6 +76,7 @@ type Sandbox struct {
 	AllowSecretEnv         []string `json:"dangerouslyAllowSecretEnv,omitzero"`
 	Overlay                Overlay  `json:"overlay,omitzero"`
 	Sync                   Sync     `json:"sync,omitzero"`
+	Egress                 Egress   `json:"egress"`
 	Docker                 Docker   `json:"docker"`
 	Browser                Browser  `json:"browser"`
 	Prune                  Prune    `json:"prune"`

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/shape"
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
@@ -15,7 +17,7 @@ import (
 // stops at the first problem.
 type checker struct {
 	*report
-	top       *shape
+	top       *shape.Shape
 	variables variables
 	ignored   []string // top-level parts that belong to other programs
 	later     int      // how many parts that are not acted on we are inside of
@@ -29,32 +31,32 @@ var notes = map[string]string{noteLater: "accepted, not acted on yet"}
 const maxSafeInteger = 1 << 53 // larger ones do not survive programs that read JSON numbers as floats
 
 // value checks n against s, whatever is wrong inside it.
-func (c *checker) value(at *path, n *node, s *shape) {
-	form := s.formFor(n)
+func (c *checker) value(at *path, n *node, s *shape.Shape) {
+	form := s.FormFor(n.kind)
 	if form == nil {
-		c.error(finding{at, n.offset, fmt.Sprintf("expected %s, found %s", s.name(), found(n)), ""})
+		c.error(finding{at, n.offset, fmt.Sprintf("expected %s, found %s", s.Name(), found(n)), ""})
 		return
 	}
-	switch form.kind {
-	case kindAnything:
+	switch form.Kind {
+	case shape.KindAnything:
 		return
-	case kindObject:
+	case shape.KindObject:
 		c.object(at, n, form)
-	case kindRecord:
+	case shape.KindRecord:
 		c.record(at, n, form)
 		return
-	case kindList:
+	case shape.KindList:
 		for i, item := range n.items {
-			c.value(at.item(i), item, form.elem)
+			c.value(at.item(i), item, form.Elem)
 		}
 		return
-	case kindText:
+	case shape.KindText:
 		c.expand(at, n)
 		c.enumerated(at, n, form)
-	case kindNumber, kindInteger:
+	case shape.KindNumber, shape.KindInteger:
 		c.number(at, n, form)
 	}
-	if check, ok := valueChecks[form.check]; ok {
+	if check := checkNamed(form.Check); check != nil {
 		if message, hint := check(n); message != "" {
 			c.invalid(at, n, message, hint)
 		}
@@ -66,68 +68,12 @@ func (c *checker) value(at *path, n *node, s *shape) {
 func (c *checker) invalid(at *path, n *node, message, hint string) {
 	if n.expanded && strings.Contains(message+hint, `"`) {
 		prefix := ""
-		if strings.HasPrefix(message, securityPrefix) {
-			prefix = securityPrefix
+		if strings.HasPrefix(message, textcheck.SecurityPrefix) {
+			prefix = textcheck.SecurityPrefix
 		}
 		message, hint = prefix+"the value is not a good one once its variables are replaced", ""
 	}
 	c.error(finding{at, n.offset, message, hint})
-}
-
-// formFor returns the shape among s's forms that n has, or nil.
-func (s *shape) formFor(n *node) *shape {
-	if s.kind == kindChoice {
-		for _, choice := range s.choices {
-			if form := choice.formFor(n); form != nil {
-				return form
-			}
-		}
-		return nil
-	}
-	var fits bool
-	switch s.kind {
-	case kindAnything:
-		fits = true
-	case kindObject, kindRecord:
-		fits = n.kind == '{'
-	case kindList:
-		fits = n.kind == '['
-	case kindText:
-		fits = n.kind == '"'
-	case kindNumber, kindInteger:
-		fits = n.kind == '0'
-	case kindBoolean:
-		fits = n.kind == 't' || n.kind == 'f'
-	}
-	if !fits {
-		return nil
-	}
-	return s
-}
-
-// name says what s wants, for "expected …".
-func (s *shape) name() string {
-	switch s.kind {
-	case kindObject, kindRecord:
-		return "an object"
-	case kindList:
-		return "a list"
-	case kindText:
-		return "a string"
-	case kindNumber:
-		return "a number"
-	case kindInteger:
-		return "a whole number"
-	case kindBoolean:
-		return "true or false"
-	case kindChoice:
-		names := make([]string, len(s.choices))
-		for i, choice := range s.choices {
-			names[i] = choice.name()
-		}
-		return strings.Join(names, " or ")
-	}
-	return "a value"
 }
 
 func found(n *node) string {
@@ -146,34 +92,36 @@ func found(n *node) string {
 	return n.text
 }
 
-func (c *checker) object(at *path, n *node, s *shape) {
+func (c *checker) object(at *path, n *node, s *shape.Shape) {
 	c.duplicates(at, n)
 	for _, m := range n.members {
 		c.key(at, n, s, m)
 	}
-	for _, f := range s.fields() {
-		if f.required && n.get(f.name) == nil {
-			c.error(finding{at, n.offset, fmt.Sprintf("the key %q is missing", f.name), ""})
+	for _, f := range s.Fields() {
+		if f.Required && n.get(f.Key) == nil {
+			c.error(finding{at, n.offset, fmt.Sprintf("the key %q is missing", f.Key), ""})
 		}
 	}
-	for _, check := range objectChecks[s.goType] {
+	for _, check := range objectChecks[s.GoType] {
 		check(c, at, n)
 	}
 }
 
 // key checks one member of an object.
-func (c *checker) key(at *path, n *node, s *shape, m member) {
+func (c *checker) key(at *path, n *node, s *shape.Shape, m member) {
 	here := at.child(m.key)
 	topLevel := at == nil
-	switch f := s.field(m.key); {
+	switch f := s.Field(m.key); {
+	case topLevel && m.key == secretsKey && c.variables.active: // OpenClaw's part of this name is another one
+		c.ignored = append(c.ignored, m.key)
 	case topLevel && m.key == versionKey && c.variables.active: // OpenClaw's files have no version of ours
 		c.ignored = append(c.ignored, m.key)
 		c.warn(finding{here, m.offset, "no part of this name is known: ignored", ""})
 	case f != nil:
 		c.field(here, m, f)
-	case topLevel && slices.Contains(s.accepted(), m.key):
+	case topLevel && slices.Contains(s.Accepted(), m.key):
 		c.ignored = append(c.ignored, m.key)
-	case slices.Contains(s.accepted(), m.key):
+	case slices.Contains(s.Accepted(), m.key):
 		c.warnUnused(here, m, "OpenClaw's setting: accepted, not acted on yet")
 	case topLevel && c.foreign(m.key):
 		c.ignored = append(c.ignored, m.key)
@@ -184,17 +132,17 @@ func (c *checker) key(at *path, n *node, s *shape, m member) {
 }
 
 // field checks the value of a known key.
-func (c *checker) field(here *path, m member, f *field) {
-	switch f.note {
+func (c *checker) field(here *path, m member, f *shape.Field) {
+	switch f.Note {
 	case "":
 	case noteLater:
 		c.warnUnused(here, m, notes[noteLater])
 		c.later++
 		defer func() { c.later-- }()
 	default:
-		c.warn(finding{here, m.offset, warning(f.note), ""})
+		c.warn(finding{here, m.offset, warning(f.Note), ""})
 	}
-	c.value(here, m.value, f.shape)
+	c.value(here, m.value, f.Shape)
 }
 
 // warnUnused names a setting without effect, once for all that is inside it.
@@ -210,32 +158,32 @@ func (c *checker) warnUnused(here *path, m member, message string) {
 // not be skipped.
 func (c *checker) foreign(key string) bool {
 	return key != includeKey && len(c.ignored) < MaxProblems &&
-		wording.Nearest(key, c.top.keys()) == "" && c.elsewhere(key) == ""
+		wording.Nearest(key, c.top.Keys()) == "" && c.elsewhere(key) == ""
 }
 
 // elsewhere returns where in the file a field of this name is, the settings
 // common to all agents first.
 func (c *checker) elsewhere(name string) string {
-	defaults := c.top.field("agents").field("defaults")
-	if defaults.field(name) != nil {
+	defaults := c.top.Field("agents").Field("defaults")
+	if defaults.Field(name) != nil {
 		return globalAt.child(name).String()
 	}
-	if place := defaults.locate(name); place != "" {
+	if place := defaults.Locate(name); place != "" {
 		return globalAt.under(place).String()
 	}
-	return c.top.locate(name)
+	return c.top.Locate(name)
 }
 
 // includeKey is how OpenClaw's files refer to others.
 const includeKey = "$include"
 
-func (c *checker) unknown(at *path, n *node, s *shape, m member) {
+func (c *checker) unknown(at *path, n *node, s *shape.Shape, m member) {
 	if c.full() {
 		return
 	}
 	message, hint := "unknown key", ""
-	near := wording.Nearest(m.key, s.keys())
-	inside, elsewhere := s.locate(m.key), c.elsewhere(m.key)
+	near := wording.Nearest(m.key, s.Keys())
+	inside, elsewhere := s.Locate(m.key), c.elsewhere(m.key)
 	if at == nil {
 		inside = "" // everything is inside the file
 	}
@@ -252,7 +200,7 @@ func (c *checker) unknown(at *path, n *node, s *shape, m member) {
 	case elsewhere != "":
 		message, hint = fmt.Sprintf("unknown key here, did you mean %s?", elsewhere), "move it there"
 	default:
-		hint = "known keys here: " + strings.Join(s.fieldNames(), ", ")
+		hint = "known keys here: " + strings.Join(s.FieldNames(), ", ")
 	}
 	c.error(finding{at.child(m.key), m.offset, message, hint})
 }
@@ -278,34 +226,34 @@ func (c *checker) lineOf(n *node, key string) int {
 	return c.doc.Position(offset).Line
 }
 
-func (c *checker) record(at *path, n *node, s *shape) {
+func (c *checker) record(at *path, n *node, s *shape.Shape) {
 	c.duplicates(at, n)
 	for _, m := range n.members {
 		here := at.child(m.key)
-		if check, ok := valueChecks[s.keyCheck]; ok {
+		if check := checkNamed(s.KeyCheck); check != nil {
 			key := &node{kind: '"', text: m.key}
 			if message, hint := check(key); message != "" {
 				c.error(finding{here, m.offset, message, hint})
 			}
 		}
-		c.value(here, m.value, s.elem)
+		c.value(here, m.value, s.Elem)
 	}
 }
 
-func (c *checker) enumerated(at *path, n *node, s *shape) {
-	if len(s.enum) == 0 || slices.Contains(s.enum, n.text) {
+func (c *checker) enumerated(at *path, n *node, s *shape.Shape) {
+	if len(s.Enum) == 0 || slices.Contains(s.Enum, n.text) {
 		return
 	}
-	message := fmt.Sprintf("expected %s, found %s", wording.OneOf(s.enum), wording.Quote(n.text))
+	message := fmt.Sprintf("expected %s, found %s", wording.OneOf(s.Enum), wording.Quote(n.text))
 	hint := ""
-	if near := wording.Nearest(n.text, s.enum); near != "" {
+	if near := wording.Nearest(n.text, s.Enum); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	c.invalid(at, n, message, hint)
 }
 
 // number checks a number and, where it must be whole, writes it in plain digits.
-func (c *checker) number(at *path, n *node, s *shape) {
+func (c *checker) number(at *path, n *node, s *shape.Shape) {
 	fail := func(format string, args ...any) {
 		c.error(finding{at, n.offset, fmt.Sprintf(format, args...), ""})
 	}
@@ -313,13 +261,13 @@ func (c *checker) number(at *path, n *node, s *shape) {
 	switch {
 	case err != nil || math.IsInf(v, 0):
 		fail("the number is too large")
-	case s.min != nil && v < *s.min:
-		fail("must be at least %v, found %s", *s.min, n.text)
-	case s.above != nil && v <= *s.above:
-		fail("must be more than %v, found %s", *s.above, n.text)
-	case s.max != nil && v > *s.max:
-		fail("must be at most %s, found %s", strconv.FormatFloat(*s.max, 'f', -1, 64), n.text)
-	case s.kind == kindInteger && (v != math.Trunc(v) || math.Abs(v) > maxSafeInteger):
+	case s.Min != nil && v < *s.Min:
+		fail("must be at least %v, found %s", *s.Min, n.text)
+	case s.Above != nil && v <= *s.Above:
+		fail("must be more than %v, found %s", *s.Above, n.text)
+	case s.Max != nil && v > *s.Max:
+		fail("must be at most %s, found %s", strconv.FormatFloat(*s.Max, 'f', -1, 64), n.text)
+	case s.Kind == shape.KindInteger && (v != math.Trunc(v) || math.Abs(v) > maxSafeInteger):
 		fail("expected a whole number, found %s", n.text)
 	case v == math.Trunc(v) && math.Abs(v) <= maxSafeInteger:
 		n.text = strconv.FormatInt(int64(v), 10)
@@ -329,7 +277,7 @@ func (c *checker) number(at *path, n *node, s *shape) {
 // checkFile checks a whole file. Its top must be an object for anything else
 // to make sense.
 func (c *checker) checkFile(root *node) {
-	c.top = shapeOf(reflect.TypeFor[file](), limits{})
+	c.top = shape.Of(reflect.TypeFor[file](), shape.Limits{})
 	if !c.newerVersion(root) {
 		c.value(nil, root, c.top)
 	}

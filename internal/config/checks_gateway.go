@@ -1,61 +1,8 @@
 package config
 
 import (
-	"net/netip"
-	"net/url"
-	"strings"
-
-	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 )
-
-var (
-	interfaceForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$`)
-	hostNameForm  = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
-)
-
-func checkTrustedNetwork(n *node) (message, hint string) {
-	const example = "write a network such as 10.0.0.0/24, or the name of an interface"
-	if p, err := netip.ParsePrefix(n.text); err == nil {
-		if p.Bits() == 0 {
-			return "every address there is is no network that can be trusted", example
-		}
-		return "", ""
-	}
-	if strings.Contains(n.text, "/") || !interfaceForm.MatchString(n.text) {
-		return "is no network and no name of an interface", example
-	}
-	return "", ""
-}
-
-func checkIPAddress(n *node) (message, hint string) {
-	if _, err := netip.ParseAddr(n.text); err != nil {
-		return "is no address", "write one in numbers, such as 192.168.1.10"
-	}
-	return "", ""
-}
-
-func checkHostName(n *node) (message, hint string) {
-	if !hostNameForm.MatchString(n.text) || len(n.text) > 253 {
-		return "is no name of a host", "write it without a scheme and a port, such as gateway.example.org"
-	}
-	return "", ""
-}
-
-// anyOrigin is how OpenClaw's files allow every page there is. They load; here it
-// allows none.
-const anyOrigin = "*"
-
-// checkOrigin wants an origin as browsers send it.
-func checkOrigin(n *node) (message, hint string) {
-	if n.text == anyOrigin {
-		return "", ""
-	}
-	u, err := url.Parse(n.text)
-	if err != nil || u.Host == "" || u.Scheme == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return "is no origin", "write it as browsers do, such as https://dashboard.example.org"
-	}
-	return "", ""
-}
 
 // checkAnyOrigin says that every page is not allowed.
 func checkAnyOrigin(c *checker, at *path, n *node) {
@@ -64,7 +11,7 @@ func checkAnyOrigin(c *checker, at *path, n *node) {
 		return
 	}
 	for i, origin := range origins.items {
-		if origin.text == anyOrigin {
+		if origin.text == textcheck.AnyOrigin {
 			c.warn(finding{at.child("allowedOrigins").item(i), origin.offset, "not acted on: pages of every origin there is are not let in", "name the origins"})
 		}
 	}

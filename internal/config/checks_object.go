@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
@@ -12,6 +13,11 @@ import (
 type objectCheck func(c *checker, at *path, n *node)
 
 var objectChecks = map[reflect.Type][]objectCheck{
+	reflect.TypeFor[file]():             {checkSecretUse},
+	reflect.TypeFor[egressFile]():       {warnFronting, warnLoopback},
+	reflect.TypeFor[egressRule]():       {checkRuleKeys},
+	reflect.TypeFor[secretFile]():       {checkSecretHosts},
+	reflect.TypeFor[secretSourceFile](): {checkSecretSource},
 	reflect.TypeFor[agentsFile]():       {checkOneRoster, checkIDs, checkOneDefault},
 	reflect.TypeFor[agentFile]():        {checkAgentVisibility},
 	reflect.TypeFor[toolsFile]():        {checkAllowOrAlso},
@@ -109,16 +115,16 @@ const joinFlag = "dangerouslyAllowContainerNamespaceJoin"
 
 func checkJoin(c *checker, at *path, n *node) {
 	network := n.get("network")
-	if joinsContainer(network.string()) && !n.get(joinFlag).isTrue() {
-		c.error(finding{at.child("network"), network.offset, joinMessage, joinHint})
+	if textcheck.JoinsContainer(network.string()) && !n.get(joinFlag).isTrue() {
+		c.error(finding{at.child("network"), network.offset, textcheck.JoinMessage, textcheck.JoinHint})
 	}
 }
 
 // checkBrowserJoin is checkJoin for the browser, whose flag is docker's.
 func checkBrowserJoin(c *checker, at *path, n *node) {
 	network := n.get("browser").get("network")
-	if joinsContainer(network.string()) && !n.get("docker").get(joinFlag).isTrue() {
-		c.error(finding{at.under("browser.network"), network.offset, joinMessage, joinHint})
+	if textcheck.JoinsContainer(network.string()) && !n.get("docker").get(joinFlag).isTrue() {
+		c.error(finding{at.under("browser.network"), network.offset, textcheck.JoinMessage, textcheck.JoinHint})
 	}
 }
 

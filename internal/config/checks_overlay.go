@@ -11,17 +11,6 @@ import (
 // maxTrees bounds overlay.more.
 const maxTrees = 16
 
-// checkTreeTarget wants a clean path in which no part of the system is.
-func checkTreeTarget(n *node) (message, hint string) {
-	if message, hint = checkWorkdir(n); message != "" {
-		return message, hint
-	}
-	if pathpkg.Clean(n.text) != n.text {
-		return "must be a path without . and .. and double slashes", "write " + wording.Quote(pathpkg.Clean(n.text))
-	}
-	return "", ""
-}
-
 // checkTrees refuses trees that lie in each other.
 func checkTrees(c *checker, at *path, n *node) {
 	more := n.get("more")

@@ -22,11 +22,11 @@ type Config struct {
 	doc         *json5.Document // nil without a file
 	root        *node           // nil without a file
 	file        file
-	roster      []agentEntry
+	agents      []agentEntry
 	defaultMode Mode
 	ignored     []string
 	warnings    []Problem
-	limits      *narrowing // what a project's file takes away; nil if nothing
+	limits      *projectLimits // what a project's file takes away; nil if nothing
 }
 
 // agentEntry is one agent of the file.
@@ -103,7 +103,7 @@ func (c *Config) parse(src []byte) (err error) {
 	if err := check.err(); err != nil {
 		return err
 	}
-	c.dropForeignVersion()
+	c.dropForeign()
 	if err := c.decode(); err != nil {
 		return fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -138,7 +138,7 @@ func (c *Config) decode() error {
 		if err := json.Unmarshal(a.node.json(), &entry.agentFile); err != nil {
 			return err
 		}
-		c.roster = append(c.roster, entry)
+		c.agents = append(c.agents, entry)
 	}
 	return nil
 }
@@ -149,11 +149,11 @@ func (c *Config) Path() string { return c.path }
 // Agents returns the ids of all agents in the order of the file. There is
 // always one: MainAgent if the file has none.
 func (c *Config) Agents() []string {
-	if len(c.roster) == 0 {
+	if len(c.agents) == 0 {
 		return []string{MainAgent}
 	}
-	ids := make([]string, len(c.roster))
-	for i, a := range c.roster {
+	ids := make([]string, len(c.agents))
+	for i, a := range c.agents {
 		ids[i] = a.id
 	}
 	return ids
@@ -163,7 +163,7 @@ func (c *Config) Agents() []string {
 // default, else the first of agents.list; agents.entries has no first, so there
 // main goes before the others.
 func (c *Config) DefaultAgent() string {
-	for _, a := range c.roster {
+	for _, a := range c.agents {
 		if a.Default != nil && *a.Default {
 			return a.id
 		}

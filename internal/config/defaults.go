@@ -17,6 +17,7 @@ func builtin() Sandbox {
 		Backend:                "auto",
 		WorkspaceAccess:        AccessNone,
 		SessionToolsVisibility: "spawned",
+		Egress:                 builtinEgress(),
 		Docker: Docker{
 			Image:           "openclaw-sandbox:bookworm-slim",
 			ContainerPrefix: "openclaw-sbx-",

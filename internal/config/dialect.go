@@ -15,6 +15,9 @@ const (
 	// DirectoryAgent is the agent of sandboxes that belong to a directory of a person,
 	// a session each. It needs no entry in the file.
 	DirectoryAgent = "dir"
+	// APIAgent is the agent of sandboxes that programs make through the gateway's API,
+	// a session each. It needs no entry in the file.
+	APIAgent = "api"
 	// MaxAgentID is the longest agent id.
 	MaxAgentID = 64
 )

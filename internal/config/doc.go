@@ -1,9 +1,9 @@
 // Package config turns the configuration file into settings that can be used.
 // It reports every problem at once, each with its field path and position.
 //
-// A file goes this way: find.go looks for it, json5 makes it JSON, tree.go
+// A file goes this way: package environment looks for it, json5 makes it JSON, tree.go
 // keeps its order, duplicates and positions, check.go compares it with the
-// shape (shape.go) of the Go types in file*.go and models.go, config.go decodes
+// shape (package shape) of the Go types in file*.go and models.go, config.go decodes
 // it into them, merge*.go and resolve.go bring the built-in values, the common
 // ones and an agent's own together. To add a key: one field in file*.go, one in
 // agent.go, one line in the merge; the check and the JSON Schema follow.

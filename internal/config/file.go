@@ -8,18 +8,19 @@ package config
 
 // file is the whole file.
 type file struct {
-	Schema   *string       `json:"$schema" doc:"Where an editor finds the JSON Schema of this file."`
-	Version  *int          `json:"version" min:"1" doc:"Version of the configuration that this file is written for; today 1, which is also meant by a file without one."`
-	Agents   *agentsFile   `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
-	Tools    *toolsFile    `json:"tools" doc:"Which tools agents may use."`
-	Session  *sessionFile  `json:"session" doc:"How session keys are read."`
-	Models   *Models       `json:"models" doc:"Model providers."`
-	LLM      *llmFile      `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
-	Outbound *outboundFile `json:"outbound" doc:"How this host reaches servers outside."`
-	Relay    *relayFile    `json:"relay" doc:"Where the commits of agents go, and which may."`
-	Runs     *runsFile     `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
-	Gateway  *gatewayFile  `json:"gateway" doc:"The long-running gateway."`
-	_        struct{}      `accept:"top"`
+	Schema   *string               `json:"$schema" doc:"Where an editor finds the JSON Schema of this file."`
+	Version  *int                  `json:"version" min:"1" doc:"Version of the configuration that this file is written for; today 1, which is also meant by a file without one."`
+	Agents   *agentsFile           `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
+	Tools    *toolsFile            `json:"tools" doc:"Which tools agents may use."`
+	Session  *sessionFile          `json:"session" doc:"How session keys are read."`
+	Models   *Models               `json:"models" doc:"Model providers."`
+	LLM      *llmFile              `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
+	Outbound *outboundFile         `json:"outbound" doc:"How this host reaches servers outside."`
+	Secrets  map[string]secretFile `json:"secrets" keys:"secretName" doc:"Values that sandboxes use and never see, by name."`
+	Relay    *relayFile            `json:"relay" doc:"Where the commits of agents go, and which may."`
+	Runs     *runsFile             `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
+	Gateway  *gatewayFile          `json:"gateway" doc:"The long-running gateway."`
+	_        struct{}              `accept:"top"`
 }
 
 type agentsFile struct {

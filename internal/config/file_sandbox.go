@@ -15,6 +15,7 @@ type sandboxFile struct {
 	AllowSecretEnv         []string       `json:"dangerouslyAllowSecretEnv" check:"envName" doc:"Names in docker.env that look like secrets and shall be passed all the same."`
 	Overlay                *overlayFile   `json:"overlay" doc:"How workspaceAccess overlay keeps changes apart."`
 	Sync                   *syncFile      `json:"sync" doc:"How changes of an overlay reach the workspace."`
+	Egress                 *egressFile    `json:"egress" doc:"Which names outside the sandbox reaches."`
 	Docker                 *dockerFile    `json:"docker" doc:"The container, whatever backend makes it."`
 	Browser                *browserFile   `json:"browser" note:"later" doc:"The browser sandbox."`
 	Prune                  *pruneFile     `json:"prune" doc:"When an unused sandbox is removed."`

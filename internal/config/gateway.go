@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
@@ -59,7 +60,7 @@ func (c *Config) Gateway() (Gateway, error) {
 	if err := g.authenticate(orEmpty(f.Auth)); err != nil {
 		return g, err
 	}
-	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == anyOrigin })
+	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == textcheck.AnyOrigin })
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
 	set(&g.Limits.PerAddress, limits.PerAddress)

@@ -72,7 +72,7 @@ func TestGoldenBad(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			for _, secret := range []string{"secret", "sk-very"} {
+			for _, secret := range []string{"-secret", "secret-", ":secret", "sk-very"} {
 				if strings.Contains(err.Error(), secret) {
 					t.Errorf("the message shows a secret: %v", err)
 				}
@@ -115,10 +115,17 @@ func summary(t *testing.T, cfg *config.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	secrets, err := cfg.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]any{
 		"llm":    llm,
 		"agents": agents, "default": cfg.DefaultAgent(), "session": cfg.Session(), "gateway": gateway,
 		"models": cfg.Models(), "ignored": cfg.Ignored(), "warnings": warnings,
+	}
+	if len(secrets) > 0 {
+		all["secrets"] = secrets
 	}
 	if relay.Repository != "" {
 		all["relay"] = relay

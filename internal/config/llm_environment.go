@@ -13,12 +13,12 @@ import (
 // fromEnvironment takes the providers whose keys are in the environment or were
 // stored, if the file names none and there is no key of LiteLLM's.
 func (l *LLM) fromEnvironment(env Environment) {
-	if !l.Default || env.get(DefaultLLMKey) != "" {
+	if !l.Default || env.Get(DefaultLLMKey) != "" {
 		return
 	}
 	var found []LLMProvider
 	for _, known := range keyprovider.All() {
-		key, ok := env.key(known.Key)
+		key, ok := keyIn(env, known.Key)
 		if !ok {
 			continue
 		}
@@ -35,13 +35,13 @@ func (l *LLM) fromEnvironment(env Environment) {
 }
 
 func providerOf(p *keyprovider.Provider, env Environment, key LLMKey) LLMProvider {
-	return LLMProvider{Name: p.Name, Kind: p.Kind, URL: p.Address(env.get(p.Base)), Keys: []LLMKey{key}, Admin: key, Models: p.Models}
+	return LLMProvider{Name: p.Name, Kind: p.Kind, URL: p.Address(env.Get(p.Base)), Keys: []LLMKey{key}, Admin: key, Models: p.Models}
 }
 
-// key says where the value of a variable is: in the environment, or stored by that
+// keyIn says where the value of a variable is: in the environment, or stored by that
 // name; false if it is in neither.
-func (e Environment) key(name string) (LLMKey, bool) {
-	if e.get(name) != "" {
+func keyIn(e Environment, name string) (LLMKey, bool) {
+	if e.Get(name) != "" {
 		return LLMKey{Env: name}, true
 	}
 	paths, err := e.Paths()
@@ -50,7 +50,7 @@ func (e Environment) key(name string) (LLMKey, bool) {
 }
 
 // Key says where the value of a variable is, in the environment or stored.
-func (c *Config) Key(name string) (LLMKey, bool) { return c.env.key(name) }
+func (c *Config) Key(name string) (LLMKey, bool) { return keyIn(c.env, name) }
 
 // UseKey makes a provider that a key is enough for the only one, with this key. The
 // key may be a bearer token that needs beta in the header anthropic-beta.

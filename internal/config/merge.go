@@ -67,7 +67,7 @@ func pickNamed[T any](m *merge, n naming, agent, global *T, fallback T) T {
 }
 
 // pickList is pick for lists, which replace each other as a whole.
-func pickList(m *merge, key string, agent, global, fallback []string) []string {
+func pickList[T any](m *merge, key string, agent, global, fallback []T) []T {
 	switch {
 	case agent != nil:
 		m.written(key, fromAgent, key)

@@ -40,6 +40,9 @@ func (m *merge) sandbox() (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	s.settleAccess()
+	if s.Egress, err = m.egress(orEmpty(agent.Egress), orEmpty(global.Egress)); err != nil {
+		return Sandbox{}, err
+	}
 	s.Docker = m.docker(orEmpty(agent.Docker), orEmpty(global.Docker), base.Docker)
 	s.Browser = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser), base.Browser)
 	s.Prune = m.prune(orEmpty(agent.Prune), orEmpty(global.Prune), base.Prune)

@@ -60,7 +60,8 @@ type modelChoiceFile struct {
 	_         struct{} `accept:"agents.model"`
 }
 
-func (ModelChoice) forms() []any { return []any{"", modelChoiceFile{}} }
+// Forms returns a value of each form that the file may have.
+func (ModelChoice) Forms() []any { return []any{"", modelChoiceFile{}} }
 
 // UnmarshalJSON reads a name, or a primary name and fallbacks.
 func (m *ModelChoice) UnmarshalJSON(b []byte) error {

@@ -3,6 +3,9 @@ package config
 import (
 	"reflect"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/shape"
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 )
 
 // Named is a program or a path of the host that the file names.
@@ -20,7 +23,7 @@ func (c *Config) Named() []Named {
 		return nil
 	}
 	w := namedWalk{cfg: c}
-	w.value(nil, c.root, shapeOf(reflect.TypeFor[file](), limits{}))
+	w.value(nil, c.root, shape.Of(reflect.TypeFor[file](), shape.Limits{}))
 	return w.found
 }
 
@@ -29,35 +32,36 @@ type namedWalk struct {
 	found []Named
 }
 
-func (w *namedWalk) value(at *path, n *node, s *shape) {
-	form := s.formFor(n)
+func (w *namedWalk) value(at *path, n *node, s *shape.Shape) {
+	form := s.FormFor(n.kind)
 	if form == nil {
 		return
 	}
-	switch form.kind {
-	case kindObject:
+	switch form.Kind {
+	case shape.KindObject:
 		for _, m := range n.members {
-			if f := form.field(m.key); f != nil {
+			if f := form.Field(m.key); f != nil {
 				w.member(at.child(m.key), m, form, f)
 			}
 		}
-	case kindRecord:
+	case shape.KindRecord:
 		for _, m := range n.members {
-			w.value(at.child(m.key), m.value, form.elem)
+			w.value(at.child(m.key), m.value, form.Elem)
 		}
-	case kindList:
+	case shape.KindList:
 		for i, item := range n.items {
-			w.value(at.item(i), item, form.elem)
+			w.value(at.item(i), item, form.Elem)
 		}
-	case kindText:
-		w.text(at, n.text, form.check)
+	case shape.KindText:
+		w.text(at, n.text, form.Check)
 	}
 }
 
 // member looks into one key; the words of a command belong together.
-func (w *namedWalk) member(at *path, m member, s *shape, f *field) {
-	if s.goType != reflect.TypeFor[llmKeyFile]() || m.key != "command" {
-		w.value(at, m.value, f.shape)
+func (w *namedWalk) member(at *path, m member, s *shape.Shape, f *shape.Field) {
+	isSource := s.GoType == reflect.TypeFor[llmKeyFile]() || s.GoType == reflect.TypeFor[secretSourceFile]()
+	if !isSource || m.key != "command" {
+		w.value(at, m.value, f.Shape)
 		return
 	}
 	named := Named{Place: at.String()}
@@ -78,7 +82,7 @@ func (w *namedWalk) text(at *path, text, check string) {
 	case "bind":
 		text, _, _ = strings.Cut(text, ":")
 	case "repository":
-		if !isDirectory(text) {
+		if !textcheck.IsDirectory(text) {
 			return
 		}
 	default:

@@ -19,7 +19,7 @@ func (c *Config) Narrow(p *Project) *Config {
 
 // agent narrows the settings of one agent by the file's defaults and by what it
 // says about the agent itself.
-func (n *narrowing) agent(a *Agent) {
+func (n *projectLimits) agent(a *Agent) {
 	if n == nil {
 		return
 	}
@@ -28,8 +28,8 @@ func (n *narrowing) agent(a *Agent) {
 	a.deny(tools.Deny, tools.Sandbox)
 	defaults := orEmpty(orEmpty(n.file.Agents).Defaults)
 	a.narrow(defaults.Sandbox, defaults.LLM)
-	for i := range n.roster {
-		if own := &n.roster[i]; own.id == a.ID {
+	for i := range n.agents {
+		if own := &n.agents[i]; own.id == a.ID {
 			tools := orEmpty(own.Tools)
 			a.HostTools = a.HostTools && !isFalse(tools.Host)
 			a.deny(tools.Deny, tools.Sandbox)
@@ -62,6 +62,7 @@ func (s *Sandbox) narrow(f *sandboxFile) {
 	}
 	s.Overlay.narrow(orEmpty(f.Overlay))
 	s.Sync.narrow(orEmpty(f.Sync))
+	s.Egress.narrow(orEmpty(f.Egress))
 	s.Docker.narrow(orEmpty(f.Docker))
 	browser := orEmpty(f.Browser)
 	s.Browser.Enabled = s.Browser.Enabled && !isFalse(browser.Enabled)

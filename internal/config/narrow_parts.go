@@ -26,7 +26,7 @@ func lowerBudget(budget, other *LLMBudget) {
 }
 
 // llm lowers the budgets, times and limits of everyone who asks models.
-func (n *narrowing) llm(l *LLM) {
+func (n *projectLimits) llm(l *LLM) {
 	if n == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func lowerBytes(limit *int64, other *Size) {
 }
 
 // relay lowers what a run may bring, and blocks more paths.
-func (n *narrowing) relay(r *Relay) {
+func (n *projectLimits) relay(r *Relay) {
 	if n == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (n *narrowing) relay(r *Relay) {
 }
 
 // gateway lowers what the gateway takes on.
-func (n *narrowing) gateway(g *Gateway) {
+func (n *projectLimits) gateway(g *Gateway) {
 	if n == nil {
 		return
 	}
@@ -95,14 +95,14 @@ func (n *narrowing) gateway(g *Gateway) {
 }
 
 // runs lowers how many runs work at once.
-func (n *narrowing) runs(r *Runs) {
+func (n *projectLimits) runs(r *Runs) {
 	if n != nil {
 		lower(&r.Concurrency, orEmpty(n.file.Runs).Concurrency)
 	}
 }
 
 // web switches tools of the web off.
-func (n *narrowing) web(w *Web) {
+func (n *projectLimits) web(w *Web) {
 	if n == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/config/json5"
+	"github.com/atoll-run/atoll/internal/config/shape"
 )
 
 // Project is what a file that was found in a project says without being
@@ -18,7 +19,7 @@ type Project struct {
 	// those with the most power first.
 	Ignored []Request
 
-	limits narrowing
+	limits projectLimits
 }
 
 // Request is one setting of a project's file that counts only when the file is
@@ -30,10 +31,10 @@ type Request struct {
 	Risky bool   `json:"risky"` // it can reach the host, its secrets or the network
 }
 
-// narrowing is the part of a project's file that takes away.
-type narrowing struct {
+// projectLimits is the part of a project's file that takes away.
+type projectLimits struct {
 	file   file
-	roster []agentEntry
+	agents []agentEntry
 }
 
 // ParseProject reads a project's file that is not trusted. No variable of the
@@ -50,7 +51,7 @@ func ParseProject(name string, src []byte, env Environment) (*Project, error) {
 // projectOf splits a file into what takes away and what needs trust.
 func projectOf(parsed *Config) (*Project, error) {
 	f := filter{doc: parsed.doc}
-	kept := f.object(nil, parsed.root, shapeOf(reflect.TypeFor[file](), limits{}))
+	kept := f.object(nil, parsed.root, shape.Of(reflect.TypeFor[file](), shape.Limits{}))
 	slices.SortStableFunc(f.dropped, riskyFirst)
 	p := &Project{Path: parsed.path, Ignored: f.dropped}
 	return p, p.limits.decode(kept)
@@ -68,7 +69,7 @@ func riskyFirst(a, b Request) int {
 }
 
 // decode fills the Go types from what is left of the file.
-func (n *narrowing) decode(kept *node) error {
+func (n *projectLimits) decode(kept *node) error {
 	if err := json.Unmarshal(kept.json(), &n.file); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (n *narrowing) decode(kept *node) error {
 		if err := json.Unmarshal(a.node.json(), &entry.agentFile); err != nil {
 			return err
 		}
-		n.roster = append(n.roster, entry)
+		n.agents = append(n.agents, entry)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ type filter struct {
 }
 
 // object returns the members of an object that count.
-func (f *filter) object(at *path, n *node, s *shape) *node {
+func (f *filter) object(at *path, n *node, s *shape.Shape) *node {
 	kept := &node{kind: '{', offset: n.offset}
 	for _, m := range n.members {
 		if value := f.member(at.child(m.key), m, s); value != nil {
@@ -100,15 +101,15 @@ func (f *filter) object(at *path, n *node, s *shape) *node {
 }
 
 // member returns what counts of one member, or nil.
-func (f *filter) member(at *path, m member, s *shape) *node {
-	typeName := defName(s.goType)
-	known := s.field(m.key)
+func (f *filter) member(at *path, m member, s *shape.Shape) *node {
+	typeName := defName(s.GoType)
+	known := s.Field(m.key)
 	rule := ruleOf(typeName, m.key)
 	switch {
 	case known == nil:
 		return nil // another program's: it has no effect in any file
 	case rule == ruleWithin:
-		return f.within(at, m.value, known.shape)
+		return f.within(at, m.value, known.Shape)
 	case rule == ruleWord && m.value.kind == '{':
 		return f.words(at, m.value, typeName+"."+m.key)
 	case rule.counts(typeName+"."+m.key, m.value):
@@ -119,18 +120,18 @@ func (f *filter) member(at *path, m member, s *shape) *node {
 }
 
 // within filters the objects in a value: the value itself, a list's or a record's.
-func (f *filter) within(at *path, n *node, s *shape) *node {
+func (f *filter) within(at *path, n *node, s *shape.Shape) *node {
 	kept := &node{kind: n.kind, offset: n.offset}
-	switch s.kind {
-	case kindObject:
+	switch s.Kind {
+	case shape.KindObject:
 		return f.object(at, n, s)
-	case kindList:
+	case shape.KindList:
 		for i, item := range n.items {
-			kept.items = append(kept.items, f.within(at.item(i), item, s.elem))
+			kept.items = append(kept.items, f.within(at.item(i), item, s.Elem))
 		}
-	case kindRecord:
+	case shape.KindRecord:
 		for _, m := range n.members {
-			kept.members = append(kept.members, member{m.key, m.offset, f.within(at.child(m.key), m.value, s.elem)})
+			kept.members = append(kept.members, member{m.key, m.offset, f.within(at.child(m.key), m.value, s.Elem)})
 		}
 	}
 	return kept

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"github.com/atoll-run/atoll/internal/config/shape"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,46 +15,46 @@ import (
 type schemaKey struct {
 	place string // where it can be written
 	typ   string // the type that holds it
-	field field
+	field shape.Field
 	rule  projectRule
 }
 
 // schemaKeys returns every key that can be written in a file, down to those
 // whose rule holds for everything inside them.
-func schemaKeys(s *shape, place string) (keys []schemaKey) {
-	for _, f := range s.fields() {
-		key := schemaKey{strings.TrimPrefix(place+"."+f.name, "."), defName(s.goType), f, ruleOf(defName(s.goType), f.name)}
+func schemaKeys(s *shape.Shape, place string) (keys []schemaKey) {
+	for _, f := range s.Fields() {
+		key := schemaKey{strings.TrimPrefix(place+"."+f.Key, "."), defName(s.GoType), f, ruleOf(defName(s.GoType), f.Key)}
 		keys = append(keys, key)
 		if key.rule != ruleWithin {
 			continue
 		}
-		inside := f.shape
-		for inside.kind == kindList || inside.kind == kindRecord {
-			inside = inside.elem
+		inside := f.Shape
+		for inside.Kind == shape.KindList || inside.Kind == shape.KindRecord {
+			inside = inside.Elem
 		}
 		keys = append(keys, schemaKeys(inside, key.place)...)
 	}
 	return keys
 }
 
-func topShape() *shape { return shapeOf(reflect.TypeFor[file](), limits{}) }
+func topShape() *shape.Shape { return shape.Of(reflect.TypeFor[file](), shape.Limits{}) }
 
 // TestProjectRulesCoverTheSchema: a key that is added to the file has to be put
 // into exactly one list of projectRules, and the lists name no other keys.
 func TestProjectRulesCoverTheSchema(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range schemaKeys(topShape(), "") {
-		seen[key.typ+"."+key.field.name] = true
+		seen[key.typ+"."+key.field.Key] = true
 		lists := 0
 		for _, names := range projectRules[key.typ] {
-			if slices.Contains(strings.Fields(names), key.field.name) {
+			if slices.Contains(strings.Fields(names), key.field.Key) {
 				lists++
 			}
 		}
 		if lists != 1 {
 			t.Errorf("%s: in %d lists of projectRules[%q]: decide whether it narrows or needs trust", key.place, lists, key.typ)
 		}
-		if key.rule == ruleWord && strictWords[key.typ+"."+key.field.name] == nil {
+		if key.rule == ruleWord && strictWords[key.typ+"."+key.field.Key] == nil {
 			t.Errorf("%s: no strict words", key.place)
 		}
 	}
@@ -78,6 +79,7 @@ const permissive = `{
 			dangerouslyAllowReservedContainerTargets: true, dangerouslyAllowExternalBindSources: true, dangerouslyAllowContainerNamespaceJoin: true,
 		},
 		browser: {enabled: true, allowHostControl: true}, sync: {mode: "auto"},
+		egress: {mode: "public", allow: ["a.example.org"], private: ["10.0.0.0/8"], services: [5432]},
 	}, llm: {bodyPolicy: "open"}}]},
 	llm: {unpriced: "count"},
 	relay: {repository: "https://git.example.org/a/b"},
@@ -107,7 +109,11 @@ func effect(t *testing.T, c *Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal([]any{agent, llm, relay, runs, gateway, c.Web(), c.Session(), c.Models(), c.Agents(), c.DefaultAgent()}, json.Deterministic(true))
+	secrets, err := c.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal([]any{agent, secrets, llm, relay, runs, gateway, c.Web(), c.Session(), c.Models(), c.Agents(), c.DefaultAgent()}, json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,27 +121,30 @@ func effect(t *testing.T, c *Config) string {
 }
 
 // sample is a value of a shape as JSON, a small one.
-func sample(s *shape) string {
-	switch s.kind {
-	case kindText:
-		if len(s.enum) > 0 {
-			return `"` + s.enum[0] + `"`
+func sample(s *shape.Shape) string {
+	switch s.Kind {
+	case shape.KindText:
+		if len(s.Enum) > 0 {
+			return `"` + s.Enum[0] + `"`
+		}
+		if s.Check == "egressDeny" {
+			return `"denied.example.org"`
 		}
 		return `"7"`
-	case kindNumber, kindInteger:
+	case shape.KindNumber, shape.KindInteger:
 		return "1"
-	case kindBoolean:
+	case shape.KindBoolean:
 		return "true"
-	case kindList:
-		return "[" + sample(s.elem) + "]"
-	case kindRecord:
-		return `{"size":` + sample(s.elem) + "}"
-	case kindChoice:
-		return sample(s.choices[0])
-	case kindObject:
+	case shape.KindList:
+		return "[" + sample(s.Elem) + "]"
+	case shape.KindRecord:
+		return `{"size":` + sample(s.Elem) + "}"
+	case shape.KindChoice:
+		return sample(s.Choices[0])
+	case shape.KindObject:
 		var members []string
-		for _, f := range s.fields() {
-			members = append(members, `"`+f.name+`":`+sample(f.shape))
+		for _, f := range s.Fields() {
+			members = append(members, `"`+f.Key+`":`+sample(f.Shape))
 		}
 		return "{" + strings.Join(members, ",") + "}"
 	}
@@ -150,13 +159,13 @@ func (k schemaKey) strict() string {
 	case ruleEmpty:
 		return "[]"
 	case ruleWord:
-		word := `"` + strictWords[k.typ+"."+k.field.name][0] + `"`
-		if k.field.kind == kindRecord {
+		word := `"` + strictWords[k.typ+"."+k.field.Key][0] + `"`
+		if k.field.Kind == shape.KindRecord {
 			return `{"docs/**":` + word + "}"
 		}
 		return word
 	}
-	return sample(k.field.shape)
+	return sample(k.field.Shape)
 }
 
 // document writes a value at a place. Agents are those of the permissive file.

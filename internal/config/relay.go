@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 )
 
 // Relay is relay.* with defaults. Without a repository there is none.
@@ -122,7 +124,7 @@ func (r *Relay) onGitHub() {
 
 // relayPaths fills in what is on the host.
 func (c *Config) relayPaths(out *Relay, f *relayFile) (err error) {
-	local := isDirectory(out.Repository)
+	local := textcheck.IsDirectory(out.Repository)
 	if local {
 		if out.Repository, err = c.hostPath(out.Repository); err != nil {
 			return err
@@ -151,7 +153,7 @@ func (c *Config) relayEntries(from map[string]relayAccountFile) (all map[string]
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		f := from[name]
 		e := RelayEntry{Repository: orEmptyText(f.Repository), Base: orEmptyText(f.Base)}
-		if isDirectory(e.Repository) {
+		if textcheck.IsDirectory(e.Repository) {
 			if e.Repository, err = c.hostPath(e.Repository); err != nil {
 				return nil, err
 			}
@@ -219,7 +221,7 @@ func (r *Relay) TakeAddress(address string) {
 		return
 	}
 	r.Repository = address
-	if !isDirectory(address) {
+	if !textcheck.IsDirectory(address) {
 		r.Credential.Token = &LLMKey{Env: DefaultRelayToken}
 	}
 	r.onGitHub()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/environment"
 	"github.com/atoll-run/atoll/internal/config/wording"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
@@ -22,6 +23,9 @@ func (c *Config) Resolve(id string) (*Agent, error) {
 		return nil, fmt.Errorf("agent %s: %w", id, err)
 	}
 	sandbox.Docker.Image = imageNamed(sandbox.Docker.Image)
+	if sandbox.Egress.ModelHosts, err = c.modelHosts(); err != nil {
+		return nil, fmt.Errorf("agent %s: %w", id, err)
+	}
 	workspace, err := m.workspace(id)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", id, err)
@@ -56,11 +60,11 @@ func (c *Config) mergeFor(id string) (*merge, string, error) {
 	id = NormalizeAgentID(id)
 	global := orEmpty(orEmpty(c.file.Agents).Defaults)
 	m := &merge{cfg: c, agent: &agentFile{}, global: global, origins: map[string]Origin{}}
-	if i := slices.IndexFunc(c.roster, func(a agentEntry) bool { return a.id == id }); i >= 0 {
-		m.agent, m.agentAt = &c.roster[i].agentFile, c.roster[i].at
+	if i := slices.IndexFunc(c.agents, func(a agentEntry) bool { return a.id == id }); i >= 0 {
+		m.agent, m.agentAt = &c.agents[i].agentFile, c.agents[i].at
 		return m, id, nil
 	}
-	if len(c.roster) == 0 && id == MainAgent || id == DirectoryAgent {
+	if len(c.agents) == 0 && id == MainAgent || id == DirectoryAgent || id == APIAgent {
 		return m, id, nil
 	}
 	return nil, id, errhint.With(fmt.Errorf("agent %s is not configured", wording.Quote(id)),
@@ -130,26 +134,26 @@ func (c *Config) StateDir() (string, error) {
 }
 
 // isOpenClaw reports whether the file is OpenClaw's own, by its name or because
-// OpenClaw is told to use it.
+// OPENCLAW_CONFIG_PATH names it.
 func (c *Config) isOpenClaw() bool {
 	if c.path == "" {
 		return false
 	}
-	if filepath.Base(c.path) == openClawFileName {
+	if filepath.Base(c.path) == environment.OpenClawFileName {
 		return true
 	}
-	theirs, err := c.env.absolute(c.env.get(envOpenClawConfig), c.env.Cwd)
-	return err == nil && c.env.get(envOpenClawConfig) != "" && theirs == c.path
+	theirs, err := c.env.Absolute(c.env.Get(environment.VarOpenClawConfig), c.env.Cwd)
+	return err == nil && c.env.Get(environment.VarOpenClawConfig) != "" && theirs == c.path
 }
 
 // hostPath makes a path of the file absolute: relative ones start at the
 // directory of the file.
 func (c *Config) hostPath(name string) (string, error) {
-	base, err := c.env.absolute(filepath.Dir(c.path), c.env.Cwd)
+	base, err := c.env.Absolute(filepath.Dir(c.path), c.env.Cwd)
 	if err != nil {
 		base = ""
 	}
-	return c.env.absolute(name, base)
+	return c.env.Absolute(name, base)
 }
 
 // stateFile is a place in Atoll's own state directory.
@@ -163,7 +167,7 @@ func (c *Config) stateFile(name string) (string, error) {
 
 // warnShared names the settings of agents that a shared sandbox ignores.
 func (c *Config) warnShared(r *report) {
-	for _, a := range c.roster {
+	for _, a := range c.agents {
 		m, _, err := c.mergeFor(a.id)
 		if err != nil || a.Sandbox == nil {
 			continue
@@ -171,7 +175,7 @@ func (c *Config) warnShared(r *report) {
 		if m.scope(a.Sandbox, orEmpty(m.global.Sandbox), ScopeAgent) != ScopeShared {
 			continue
 		}
-		for _, key := range []string{"docker", "browser", "prune", "dangerouslyAllowSecretEnv"} {
+		for _, key := range []string{"docker", "browser", "prune", "egress", "dangerouslyAllowSecretEnv"} {
 			at := a.at.child("sandbox").child(key)
 			if _, offset, ok := at.find(c.root); ok {
 				r.warn(finding{at, offset, "ignored: the scope is shared, so it is read from agents.defaults only", ""})

@@ -4,19 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
-
-// variantIDForm is a name that can stand in a request, a table and a header.
-var variantIDForm = lazyregexp.New(`^[a-z0-9][a-z0-9._:-]{0,63}$`)
-
-func checkVariantID(n *node) (message, hint string) {
-	if !variantIDForm.MatchString(n.text) {
-		return "a variant's id must be 1 to 64 lower-case letters, digits and ._:-, starting with a letter or digit", ""
-	}
-	return "", ""
-}
 
 // Runs is runs.*.
 type Runs struct {

@@ -41,19 +41,7 @@ func (c *Config) externals(written map[string]externalFile) (list []External, er
 	return list, nil
 }
 
-// checkAgentURL wants an address in which there is nothing secret.
-func checkAgentURL(n *node) (message, hint string) {
-	u, err := url.Parse(n.text)
-	switch {
-	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "expected an address such as https://agents.example.org/poet", ""
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "the address must not hold a name, a password, a query or a fragment", "put the token into token"
-	}
-	return "", ""
-}
-
-// checkExternal wants no token sent where anybody could listen in.
+// checkExternal wants no token sent where others could listen in.
 func checkExternal(c *checker, at *path, n *node) {
 	address := n.get("url")
 	if n.get("token") == nil || address == nil || address.kind != '"' || n.get("privateNetwork").isTrue() {

@@ -3,28 +3,13 @@ package config
 import (
 	"net/netip"
 	"net/url"
-	"strings"
 )
 
 // openclawGatewayMode is runs.openclaw.mode for a gateway that many runs share.
 const openclawGatewayMode = "gateway"
 
-// checkGatewayURL wants an address in which there is nothing secret.
-func checkGatewayURL(n *node) (message, hint string) {
-	u, err := url.Parse(n.text)
-	switch {
-	case err != nil || u.Hostname() == "" || u.Scheme != "ws" && u.Scheme != "wss":
-		return "expected an address such as ws://127.0.0.1:18789", ""
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "the address must not hold a name, a password, a query or a fragment", "put the token into token"
-	case strings.Trim(u.Path, "/") != "":
-		return "the address must not have a path", ""
-	}
-	return "", ""
-}
-
 // checkOpenClawMode wants a gateway where one is to be used, and no token sent
-// where anybody could listen in.
+// where others could listen in.
 func checkOpenClawMode(c *checker, at *path, n *node) {
 	gateway := n.get("gateway")
 	if mode := n.get("mode"); mode != nil && mode.text == openclawGatewayMode && gateway == nil {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -22,7 +21,8 @@ type Size struct {
 // Unlimited is the size that means no limit, where that is allowed.
 const Unlimited = amount.Unlimited
 
-func (Size) forms() []any { return []any{"", 0.0} }
+// Forms returns a value of each form that the file may have.
+func (Size) Forms() []any { return []any{"", 0.0} }
 
 // Bytes returns the size in bytes, as amount.Bytes reads it. "-1" is Unlimited.
 func (s Size) Bytes() (int64, error) { return amount.Bytes(s.Text) }
@@ -79,16 +79,6 @@ func checkAmount(n *node) (message, hint string) {
 	return "", ""
 }
 
-// optionNames checks the names of options that are known by them.
-func optionNames(names ...string) func(n *node) (message, hint string) {
-	return func(n *node) (message, hint string) {
-		if slices.Contains(names, n.text) {
-			return "", ""
-		}
-		return "unknown option", "known options: " + strings.Join(names, ", ")
-	}
-}
-
 func checkSwap(n *node) (message, hint string) {
 	if bytes, ok := sizeOf(n); ok && bytes == Unlimited {
 		return "", ""
@@ -99,7 +89,8 @@ func checkSwap(n *node) (message, hint string) {
 // Lines is text that the file may write as one string or as a list of lines.
 type Lines []string
 
-func (Lines) forms() []any { return []any{"", []string{}} }
+// Forms returns a value of each form that the file may have.
+func (Lines) Forms() []any { return []any{"", []string{}} }
 
 // UnmarshalJSON reads a string or a list of strings.
 func (l *Lines) UnmarshalJSON(b []byte) error {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config/json5"
 	"github.com/atoll-run/atoll/internal/config/openclawkeys"
+	"github.com/atoll-run/atoll/internal/config/shape"
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 )
 
 // Schema returns the JSON Schema of the file, for editors. It is made from the
@@ -22,7 +24,7 @@ func Schema() ([]byte, error) {
 		return nil, err
 	}
 	w := &schemaWriter{defs: map[string]*jsonschema.Schema{}}
-	w.ref(shapeOf(reflect.TypeFor[file](), limits{}), defaults)
+	w.ref(shape.Of(reflect.TypeFor[file](), shape.Limits{}), defaults)
 	top := w.defs[defName(reflect.TypeFor[file]())]
 	delete(w.defs, defName(reflect.TypeFor[file]()))
 	top.Schema = "https://json-schema.org/draft/2020-12/schema"
@@ -69,8 +71,8 @@ func defName(t reflect.Type) string {
 }
 
 // ref describes an object type once and refers to it afterwards.
-func (w *schemaWriter) ref(s *shape, defaults *node) *jsonschema.Schema {
-	name := defName(s.goType)
+func (w *schemaWriter) ref(s *shape.Shape, defaults *node) *jsonschema.Schema {
+	name := defName(s.GoType)
 	if _, ok := w.defs[name]; !ok {
 		w.defs[name] = &jsonschema.Schema{} // a type inside itself would end here
 		*w.defs[name] = *w.object(s, defaults)
@@ -78,7 +80,7 @@ func (w *schemaWriter) ref(s *shape, defaults *node) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: "#/$defs/" + name}
 }
 
-func (w *schemaWriter) object(s *shape, defaults *node) *jsonschema.Schema {
+func (w *schemaWriter) object(s *shape.Shape, defaults *node) *jsonschema.Schema {
 	out := &jsonschema.Schema{
 		Type:                 "object",
 		Properties:           map[string]*jsonschema.Schema{},
@@ -88,13 +90,13 @@ func (w *schemaWriter) object(s *shape, defaults *node) *jsonschema.Schema {
 		out.Properties[name] = property
 		out.PropertyOrder = append(out.PropertyOrder, name)
 	}
-	for _, f := range s.fields() {
-		add(f.name, w.property(f, defaults.get(f.name)))
-		if f.required {
-			out.Required = append(out.Required, f.name)
+	for _, f := range s.Fields() {
+		add(f.Key, w.property(f, defaults.get(f.Key)))
+		if f.Required {
+			out.Required = append(out.Required, f.Key)
 		}
 	}
-	for _, key := range s.accepted() {
+	for _, key := range s.Accepted() {
 		add(key, &jsonschema.Schema{Description: "OpenClaw's setting: accepted, not acted on yet."})
 	}
 	return out
@@ -103,15 +105,15 @@ func (w *schemaWriter) object(s *shape, defaults *node) *jsonschema.Schema {
 // nothing is the schema that no value has.
 func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
-func (w *schemaWriter) property(f field, fallback *node) *jsonschema.Schema {
-	p := w.shape(f.shape, fallback)
-	p.Description = f.doc
-	if f.note != "" {
-		p.Description += " (" + upperFirst(warning(f.note)) + ".)"
-		p.Deprecated = f.note != noteLater
+func (w *schemaWriter) property(f shape.Field, fallback *node) *jsonschema.Schema {
+	p := w.shape(f.Shape, fallback)
+	p.Description = f.Doc
+	if f.Note != "" {
+		p.Description += " (" + upperFirst(warning(f.Note)) + ".)"
+		p.Deprecated = f.Note != noteLater
 	}
 	unset := fallback == nil || fallback.kind == '"' && fallback.text == ""
-	if !unset && f.kind != kindObject {
+	if !unset && f.Kind != shape.KindObject {
 		p.Default = []byte(fallback.json())
 	}
 	return p
@@ -119,23 +121,23 @@ func (w *schemaWriter) property(f field, fallback *node) *jsonschema.Schema {
 
 func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-func (w *schemaWriter) shape(s *shape, fallback *node) *jsonschema.Schema {
-	switch s.kind {
-	case kindObject:
+func (w *schemaWriter) shape(s *shape.Shape, fallback *node) *jsonschema.Schema {
+	switch s.Kind {
+	case shape.KindObject:
 		return w.ref(s, fallback)
-	case kindRecord:
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: w.shape(s.elem, nil), PropertyNames: keyForm(s)}
-	case kindList:
-		return &jsonschema.Schema{Type: "array", Items: w.shape(s.elem, nil)}
-	case kindText:
-		return &jsonschema.Schema{Type: "string", Enum: anySlice(s.enum), Pattern: formOf(s.check)}
-	case kindNumber, kindInteger:
-		return &jsonschema.Schema{Type: numberType(s.kind), Minimum: s.min, ExclusiveMinimum: s.above, Maximum: s.max}
-	case kindBoolean:
+	case shape.KindRecord:
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: w.shape(s.Elem, nil), PropertyNames: keyForm(s)}
+	case shape.KindList:
+		return &jsonschema.Schema{Type: "array", Items: w.shape(s.Elem, nil)}
+	case shape.KindText:
+		return &jsonschema.Schema{Type: "string", Enum: anySlice(s.Enum), Pattern: formOf(s.Check)}
+	case shape.KindNumber, shape.KindInteger:
+		return &jsonschema.Schema{Type: numberType(s.Kind), Minimum: s.Min, ExclusiveMinimum: s.Above, Maximum: s.Max}
+	case shape.KindBoolean:
 		return &jsonschema.Schema{Type: "boolean"}
-	case kindChoice:
+	case shape.KindChoice:
 		out := &jsonschema.Schema{}
-		for _, choice := range s.choices {
+		for _, choice := range s.Choices {
 			out.AnyOf = append(out.AnyOf, w.shape(choice, nil))
 		}
 		return out
@@ -143,8 +145,8 @@ func (w *schemaWriter) shape(s *shape, fallback *node) *jsonschema.Schema {
 	return &jsonschema.Schema{}
 }
 
-func numberType(k kind) string {
-	if k == kindInteger {
+func numberType(k shape.Kind) string {
+	if k == shape.KindInteger {
 		return "integer"
 	}
 	return "number"
@@ -161,11 +163,11 @@ func anySlice(texts []string) []any {
 // textForms are the checks that are one pattern.
 var textForms = map[string]fmt.Stringer{
 	"agentID":      agentIDForm,
-	"envName":      envNameForm,
-	"prefix":       prefixForm,
-	"model":        modelForm,
-	"providerName": providerNameForm,
-	"variantID":    variantIDForm,
+	"envName":      textcheck.EnvNameForm,
+	"prefix":       textcheck.PrefixForm,
+	"model":        textcheck.ModelForm,
+	"providerName": textcheck.ProviderNameForm,
+	"variantID":    textcheck.VariantIDForm,
 }
 
 func formOf(check string) string {
@@ -176,12 +178,12 @@ func formOf(check string) string {
 }
 
 // keyForm describes the keys of a record.
-func keyForm(s *shape) *jsonschema.Schema {
+func keyForm(s *shape.Shape) *jsonschema.Schema {
 	switch {
-	case s.keyCheck == "ulimitName":
-		return &jsonschema.Schema{Enum: anySlice(ulimitNames)}
-	case formOf(s.keyCheck) != "":
-		return &jsonschema.Schema{Pattern: formOf(s.keyCheck)}
+	case s.KeyCheck == "ulimitName":
+		return &jsonschema.Schema{Enum: anySlice(textcheck.UlimitNames)}
+	case formOf(s.KeyCheck) != "":
+		return &jsonschema.Schema{Pattern: formOf(s.KeyCheck)}
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ type SecretRef struct {
 	ID       string `json:"id" required:"yes" check:"line" doc:"Name of the secret there."`
 }
 
-func (Secret) forms() []any { return []any{"", SecretRef{}} }
+// Forms returns a value of each form that the file may have.
+func (Secret) Forms() []any { return []any{"", SecretRef{}} }
 
 // NewSecret is a secret that is at hand.
 func NewSecret(value string) *Secret { return &Secret{value: value} }

@@ -5,40 +5,41 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/config/openclawkeys"
+	"github.com/atoll-run/atoll/internal/config/shape"
 	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // TestTags: every name that a tag uses exists, and every key says what it is.
 func TestTags(t *testing.T) {
 	seen := map[reflect.Type]bool{}
-	var walk func(s *shape)
-	walk = func(s *shape) {
-		for _, name := range []string{s.check, s.keyCheck} {
-			if name != "" && valueChecks[name] == nil {
-				t.Errorf("%s: there is no check %q", s.goType, name)
+	var walk func(s *shape.Shape)
+	walk = func(s *shape.Shape) {
+		for _, name := range []string{s.Check, s.KeyCheck} {
+			if name != "" && checkNamed(name) == nil {
+				t.Errorf("%s: there is no check %q", s.GoType, name)
 			}
 		}
-		if s.elem != nil {
-			walk(s.elem)
+		if s.Elem != nil {
+			walk(s.Elem)
 		}
-		for _, choice := range s.choices {
+		for _, choice := range s.Choices {
 			walk(choice)
 		}
-		if s.kind != kindObject || seen[s.goType] {
+		if s.Kind != shape.KindObject || seen[s.GoType] {
 			return
 		}
-		seen[s.goType] = true
-		for _, f := range s.fields() {
-			if f.doc == "" {
-				t.Errorf("%s: %s has no doc", s.goType, f.name)
+		seen[s.GoType] = true
+		for _, f := range s.Fields() {
+			if f.Doc == "" {
+				t.Errorf("%s: %s has no doc", s.GoType, f.Key)
 			}
-			if f.note != "" && warning(f.note) == "" {
-				t.Errorf("%s: there is no note %q", s.goType, f.note)
+			if f.Note != "" && warning(f.Note) == "" {
+				t.Errorf("%s: there is no note %q", s.GoType, f.Note)
 			}
-			walk(f.shape)
+			walk(f.Shape)
 		}
 	}
-	walk(shapeOf(reflect.TypeFor[file](), limits{}))
+	walk(shape.Of(reflect.TypeFor[file](), shape.Limits{}))
 	for goType := range objectChecks {
 		if !seen[goType] {
 			t.Errorf("nothing in the file is a %s, so its checks never run", goType)

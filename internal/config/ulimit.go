@@ -2,14 +2,11 @@ package config
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/config/amount"
-	"github.com/atoll-run/atoll/internal/config/wording"
 )
 
 // Ulimit is one entry of docker.ulimits: a string, a number, or soft and hard.
@@ -25,7 +22,8 @@ type ulimitPair struct {
 	Hard *int64 `json:"hard,omitzero" min:"-1" doc:"Limit that cannot be raised."`
 }
 
-func (Ulimit) forms() []any { return []any{"", int64(0), ulimitPair{}} }
+// Forms returns a value of each form that the file may have.
+func (Ulimit) Forms() []any { return []any{"", int64(0), ulimitPair{}} }
 
 // Values returns the limits; -1 is no limit. One number alone is both.
 func (u Ulimit) Values() (soft, hard int64, err error) {
@@ -80,20 +78,4 @@ func checkUlimit(n *node) (message, hint string) {
 		return err.Error(), ""
 	}
 	return "", ""
-}
-
-// ulimitNames are the limits that container engines know.
-var ulimitNames = []string{
-	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
-	"rttime", "sigpending", "stack",
-}
-
-func checkUlimitName(n *node) (message, hint string) {
-	if slices.Contains(ulimitNames, n.text) {
-		return "", ""
-	}
-	if near := wording.Nearest(n.text, ulimitNames); near != "" {
-		return fmt.Sprintf("unknown limit, did you mean %q?", near), "write " + near
-	}
-	return "unknown limit", "known limits: " + strings.Join(ulimitNames, ", ")
 }

@@ -15,6 +15,10 @@ const Version = 1
 // versionKey names the version in the file. OpenClaw's own files have none.
 const versionKey = "version"
 
+// secretsKey names a part of the file that OpenClaw's own files have with
+// another meaning.
+const secretsKey = "secrets"
+
 // retiredKey is a key that left, and is accepted with a warning.
 type retiredKey struct {
 	version int    // of the configuration that left it out
@@ -51,9 +55,9 @@ func (c *checker) newerVersion(root *node) bool {
 	return true
 }
 
-// dropForeignVersion removes a key of OpenClaw's file that is not ours to decode.
-func (c *Config) dropForeignVersion() {
+// dropForeign removes the keys of OpenClaw's file that are not ours to decode.
+func (c *Config) dropForeign() {
 	if c.isOpenClaw() {
-		c.root.members = slices.DeleteFunc(c.root.members, func(m member) bool { return m.key == versionKey })
+		c.root.members = slices.DeleteFunc(c.root.members, func(m member) bool { return m.key == versionKey || m.key == secretsKey })
 	}
 }

@@ -31,8 +31,8 @@ func (c *cli) attachVerb() *verb {
 	noStdin, signals := false, true
 	return &verb{usage: " [OPTIONS] CONTAINER", least: 1, most: 1,
 		flags: func(f *flagSet) {
-			f.truth(&noStdin, "no-stdin", "")
-			f.truth(&signals, "sig-proxy", "")
+			f.boolean(&noStdin, "no-stdin", "")
+			f.boolean(&signals, "sig-proxy", "")
 			f.refuse(whyNoVerb, "detach-keys")
 		},
 		run: func(ctx context.Context, args []string) error {

@@ -18,7 +18,7 @@ import (
 func (c *cli) cpVerb() *verb {
 	return &verb{usage: " [OPTIONS] CONTAINER:SRC_PATH DEST_PATH|-\n\tdocker cp [OPTIONS] SRC_PATH|- CONTAINER:DEST_PATH", least: 2, most: 2,
 		flags: func(f *flagSet) {
-			f.truth(new(bool), "quiet", "q")
+			f.boolean(new(bool), "quiet", "q")
 			f.refuse(whyNoOwner, "archive,a!")
 			f.refuse(whyNoLink, "follow-link,L!")
 		},

@@ -78,13 +78,13 @@ func (o *createOptions) add(f *flagSet) {
 	f.streams(&o.attach, "attach", "a")
 	o.limits.add(f)
 	f.number(&o.stopAfter, "stop-timeout", "")
-	f.truth(&o.readOnly, "read-only", "")
-	f.truth(&o.init, "init", "")
-	f.truth(&o.tty, "tty", "t")
-	f.truth(&o.stdin, "interactive", "i")
-	f.truth(&o.remove, "rm", "")
-	f.truth(&o.quiet, "quiet", "q")
-	f.truth(&o.noHealth, "no-healthcheck", "") // the guest is process 1: there never is one
+	f.boolean(&o.readOnly, "read-only", "")
+	f.boolean(&o.init, "init", "")
+	f.boolean(&o.tty, "tty", "t")
+	f.boolean(&o.stdin, "interactive", "i")
+	f.boolean(&o.remove, "rm", "")
+	f.boolean(&o.quiet, "quiet", "q")
+	f.boolean(&o.noHealth, "no-healthcheck", "") // the guest is process 1: there never is one
 	refuseUnsupported(f)
 }
 

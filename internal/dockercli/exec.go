@@ -23,9 +23,9 @@ func (c *cli) execVerb() *verb {
 	return &verb{usage: " [OPTIONS] CONTAINER COMMAND [ARG...]", least: 2, most: -1,
 		flags: func(f *flagSet) {
 			f.mixed = false
-			f.truth(&o.stdin, "interactive", "i")
-			f.truth(&o.tty, "tty", "t")
-			f.truth(&o.detach, "detach", "d")
+			f.boolean(&o.stdin, "interactive", "i")
+			f.boolean(&o.tty, "tty", "t")
+			f.boolean(&o.detach, "detach", "d")
 			f.text(&o.workdir, "workdir", "w")
 			f.text(&o.user, "user", "u")
 			f.variables(&o.env)

@@ -25,9 +25,9 @@ func (f *flagSet) filters(to *[]filter) {
 	})
 }
 
-// fits tells whether something passes a list of filters: of one kind any may
+// matchesAll tells whether something passes a list of filters: of one kind any may
 // fit, of each kind one must; labels must all be there.
-func fits(list []filter, matches func(filter) (bool, error)) (bool, error) {
+func matchesAll(list []filter, matches func(filter) (bool, error)) (bool, error) {
 	hits := map[string]bool{}
 	for _, f := range list {
 		hit, err := matches(f)

@@ -39,7 +39,7 @@ func (f *flagSet) number(to *int64, name, short string) {
 	f.add(name, short, func(v string) (err error) { *to, err = strconv.ParseInt(v, 10, 64); return err })
 }
 
-func (f *flagSet) truth(to *bool, name, short string) {
+func (f *flagSet) boolean(to *bool, name, short string) {
 	f.flags = append(f.flags, &flag{name: name, short: short, isSwitch: true, set: func(v string) (err error) {
 		*to, err = strconv.ParseBool(v)
 		return err

@@ -193,8 +193,8 @@ func TestFlagsAreReadAsDockerReadsThem(t *testing.T) {
 		var dir string
 		var env []string
 		f := &flagSet{}
-		f.truth(&stdin, "interactive", "i")
-		f.truth(&tty, "tty", "t")
+		f.boolean(&stdin, "interactive", "i")
+		f.boolean(&tty, "tty", "t")
 		f.text(&dir, "workdir", "w")
 		f.list(&env, "env", "e")
 		rest, err := f.parse(test.args)

@@ -21,11 +21,11 @@ func (c *cli) imagesVerb() *verb {
 	var filters []filter
 	return &verb{usage: " [OPTIONS] [REPOSITORY[:TAG]]", most: 1,
 		flags: func(f *flagSet) {
-			f.truth(&quiet, "quiet", "q")
-			f.truth(&whole, "no-trunc", "")
-			f.truth(&all, "all", "a")
+			f.boolean(&quiet, "quiet", "q")
+			f.boolean(&whole, "no-trunc", "")
+			f.boolean(&all, "all", "a")
 			f.text(&format, "format", "")
-			f.truth(&digests, "digests", "")
+			f.boolean(&digests, "digests", "")
 			f.filters(&filters)
 			f.refuse(whyNoVerb, "tree!")
 		},
@@ -71,7 +71,7 @@ func imageHeads() map[string]string {
 
 func imageRows(images []*Image, wanted []string, filters []filter, whole bool) ([]imageRow, error) {
 	rows := []imageRow{}
-	if _, err := fits(filters, func(f filter) (bool, error) { return matchesImage(&Image{}, "none:none", f) }); err != nil {
+	if _, err := matchesAll(filters, func(f filter) (bool, error) { return matchesImage(&Image{}, "none:none", f) }); err != nil {
 		return nil, err // filters are wrong also where there is nothing to filter
 	}
 	for _, image := range images {
@@ -80,7 +80,7 @@ func imageRows(images []*Image, wanted []string, filters []filter, whole bool) (
 			tags = []string{"<none>:<none>"}
 		}
 		for _, ref := range tags {
-			shown, err := fits(filters, func(f filter) (bool, error) { return matchesImage(image, ref, f) })
+			shown, err := matchesAll(filters, func(f filter) (bool, error) { return matchesImage(image, ref, f) })
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func (c *cli) pullVerb() *verb {
 	var platform string
 	return &verb{usage: " [OPTIONS] NAME[:TAG|@DIGEST]", least: 1, most: 1,
 		flags: func(f *flagSet) {
-			f.truth(&quiet, "quiet", "q")
+			f.boolean(&quiet, "quiet", "q")
 			f.text(&platform, "platform", "")
 			f.refuse(whyNoVerb, "all-tags,a!", "disable-content-trust!")
 		},

@@ -17,7 +17,7 @@ func (c *cli) logsVerb() *verb {
 	return &verb{usage: " [OPTIONS] CONTAINER", least: 1, most: 1,
 		flags: func(f *flagSet) {
 			f.text(&tail, "tail", "n")
-			f.truth(&follow, "follow", "f")
+			f.boolean(&follow, "follow", "f")
 			f.refuse(whyNoTimes, "since", "until", "timestamps,t!", "details!")
 		},
 		run: func(ctx context.Context, args []string) error { return c.logs(ctx, args[0], tail, follow) }}

@@ -101,12 +101,12 @@ func (c *cli) global(args []string) ([]string, error) {
 	var version bool
 	var ignored string
 	flags := &flagSet{}
-	flags.truth(&version, "version", "v")
+	flags.boolean(&version, "version", "v")
 	flags.text(&ignored, "log-level", "l")
 	flags.refuse(whyNoHost,
 		"host,H", "context,c", "tls!", "tlsverify!", "tlscacert", "tlscert", "tlskey")
 	flags.text(&ignored, "config", "") // holds credentials of registries, which have no use here
-	flags.truth(new(bool), "debug", "D")
+	flags.boolean(new(bool), "debug", "D")
 	rest, err := flags.parse(args)
 	switch {
 	case errors.Is(err, errHelp):

@@ -50,7 +50,7 @@ func (c *cli) inspectNetwork(ctx context.Context, ref string) (any, error) {
 func (c *cli) networkInspectVerb() *verb {
 	var format string
 	return &verb{usage: " [OPTIONS] NETWORK [NETWORK...]", least: 1, most: -1,
-		flags: func(f *flagSet) { f.text(&format, "format", "f"); f.truth(new(bool), "verbose", "v") },
+		flags: func(f *flagSet) { f.text(&format, "format", "f"); f.boolean(new(bool), "verbose", "v") },
 		run: func(ctx context.Context, args []string) error {
 			return c.inspectAll(args, format, func(ref string) (any, error) { return c.inspectNetwork(ctx, ref) })
 		}}
@@ -63,8 +63,8 @@ func (c *cli) networkListVerb() *verb {
 	return &verb{usage: " [OPTIONS]", most: 0,
 		flags: func(f *flagSet) {
 			f.text(&format, "format", "")
-			f.truth(&quiet, "quiet", "q")
-			f.truth(&whole, "no-trunc", "")
+			f.boolean(&quiet, "quiet", "q")
+			f.boolean(&whole, "no-trunc", "")
 			f.filters(&filters)
 		},
 		run: func(ctx context.Context, _ []string) error {
@@ -75,7 +75,7 @@ func (c *cli) networkListVerb() *verb {
 			type row struct{ ID, Name, Driver, Scope string }
 			rows := []row{}
 			for _, n := range list {
-				if shown, err := fits(filters, func(f filter) (bool, error) { return matchesNetwork(n, f) }); err != nil {
+				if shown, err := matchesAll(filters, func(f filter) (bool, error) { return matchesNetwork(n, f) }); err != nil {
 					return err
 				} else if !shown {
 					continue
@@ -102,7 +102,7 @@ func (c *cli) networkCreateVerb() *verb {
 	return &verb{usage: " [OPTIONS] NETWORK", least: 1, most: 1,
 		flags: func(f *flagSet) {
 			f.text(&driver, "driver", "d")
-			f.truth(new(bool), "internal", "")
+			f.boolean(new(bool), "internal", "")
 			f.list(new([]string), "label", "")
 			f.refuse(whyNoNet, "attachable!", "ingress!", "ipv6!", "ipv4!", "gateway", "ip-range", "ipam-driver", "ipam-opt", "subnet", "opt,o",
 				"aux-address", "scope", "config-from", "config-only!")

@@ -34,20 +34,20 @@ type psRow struct {
 func (r psRow) Label(name string) string { return r.labels[name] }
 
 type psOptions struct {
-	all, quiet, whole, latest bool
-	last                      int64
-	format                    string
-	filters                   []filter
+	all, quiet, noTrunc, latest bool
+	last                        int64
+	format                      string
+	filters                     []filter
 }
 
 func (c *cli) psVerb() *verb {
 	o := psOptions{last: -1}
 	return &verb{usage: " [OPTIONS]", most: 0,
 		flags: func(f *flagSet) {
-			f.truth(&o.all, "all", "a")
-			f.truth(&o.quiet, "quiet", "q")
-			f.truth(&o.whole, "no-trunc", "")
-			f.truth(&o.latest, "latest", "l")
+			f.boolean(&o.all, "all", "a")
+			f.boolean(&o.quiet, "quiet", "q")
+			f.boolean(&o.noTrunc, "no-trunc", "")
+			f.boolean(&o.latest, "latest", "l")
 			f.number(&o.last, "last", "n")
 			f.text(&o.format, "format", "")
 			f.filters(&o.filters)
@@ -64,7 +64,7 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.shows(o, &Container{}, statusCreated); err != nil {
+	if _, err := c.isShown(o, &Container{}, statusCreated); err != nil {
 		return err // filters are wrong also where there is nothing to filter
 	}
 	rows := []psRow{}
@@ -78,12 +78,12 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 		} else if err != nil {
 			return err
 		}
-		shown, err := c.shows(o, x, s)
+		shown, err := c.isShown(o, x, s)
 		if err != nil {
 			return err
 		}
 		if shown {
-			rows = append(rows, psRowOf(x, s, o.whole))
+			rows = append(rows, psRowOf(x, s, o.noTrunc))
 		}
 	}
 	if o.quiet {
@@ -95,10 +95,10 @@ func (c *cli) ps(ctx context.Context, o *psOptions) error {
 	return dockerformat.PrintTable(c.Out, o.format, rows, "table {{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t{{.Names}}", psHeads())
 }
 
-// shows applies the filters. Containers that do not run are shown if all are
+// isShown applies the filters. Containers that do not run are shown if all are
 // asked for, or some by a state.
-func (c *cli) shows(o *psOptions, x *Container, s status) (bool, error) {
-	shown, err := fits(o.filters, func(f filter) (bool, error) { return c.matches(x, s, f) })
+func (c *cli) isShown(o *psOptions, x *Container, s status) (bool, error) {
+	shown, err := matchesAll(o.filters, func(f filter) (bool, error) { return c.matches(x, s, f) })
 	byState := slices.ContainsFunc(o.filters, func(f filter) bool { return f.kind == "status" || f.kind == "exited" })
 	return shown && (o.all || byState || o.last > 0 || s == statusRunning || s == statusPaused), err
 }

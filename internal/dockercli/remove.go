@@ -10,8 +10,8 @@ func (c *cli) rmVerb() *verb {
 	var force, volumes bool
 	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
 		flags: func(f *flagSet) {
-			f.truth(&force, "force", "f")
-			f.truth(&volumes, "volumes", "v") // a sandbox has none of its own that would stay
+			f.boolean(&force, "force", "f")
+			f.boolean(&volumes, "volumes", "v") // a sandbox has none of its own that would stay
 			f.refuse(whyNoNet, "link,l!")
 		},
 		run: func(ctx context.Context, args []string) error { return c.removeAll(ctx, args, force) }}

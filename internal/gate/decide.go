@@ -138,32 +138,31 @@ func (e *Entry) why() string {
 	return string(e.Verdict)
 }
 
-// Reject withholds changes until they become others. It returns how many of the
-// paths it found.
-func (g *Gate) Reject(paths []string, by string) (int, error) {
+// Reject withholds changes until they become others. It returns those of the paths
+// that it found.
+func (g *Gate) Reject(paths []string, by string) (rejected []Entry, err error) {
 	set, err := g.Last()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	rejected := 0
 	set.Entries = slices.DeleteFunc(set.Entries, func(e Entry) bool {
 		if !slices.Contains(paths, e.Path) {
 			return false
 		}
 		g.decided.Rejected[e.Path] = e.identity()
 		delete(g.decided.Overrides, e.Path)
-		rejected++
+		rejected = append(rejected, e)
 		return true
 	})
-	if rejected == 0 {
-		return 0, nil
+	if len(rejected) == 0 {
+		return nil, nil
 	}
-	set.withhold(withheldRejected, rejected)
+	set.withhold(withheldRejected, len(rejected))
 	if err := errors.Join(g.saveDecisions(), set.seal(), g.writeJSON(setName, set)); err != nil {
-		return 0, err
+		return nil, err
 	}
-	for _, path := range paths {
-		g.record(audit.FileEvent{Event: "rejected", Path: path, By: by})
+	for i := range rejected {
+		g.record(audit.FileEvent{Event: "rejected", Path: rejected[i].Path, By: by})
 	}
 	return rejected, nil
 }

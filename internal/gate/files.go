@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/hostpath"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // baseDir is the open directory of the host that changes are applied to.
@@ -20,7 +21,9 @@ type baseDir struct{ root *os.File }
 
 func (g *Gate) openBase() (*baseDir, error) {
 	fd, err := unix.Open(g.opt.Base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
+	if isGone(err) {
+		return nil, fmt.Errorf("%w: %s: %w", overlay.ErrBaseGone, g.opt.Base, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.opt.Base, err)
 	}
 	return &baseDir{os.NewFile(uintptr(fd), g.opt.Base)}, nil

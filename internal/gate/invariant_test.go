@@ -167,6 +167,10 @@ func (s *site) sameTimes(rel, text string) {
 	s.must(os.Chtimes(s.path("base", rel), time.Time{}, info.ModTime()))
 }
 
+// swapDelays is how many moments of an approval the host's file is exchanged at, 20
+// microseconds apart.
+const swapDelays = 250
+
 // TestSwapper exchanges the host's file while it is being applied: the host's newer
 // file has the name in the end, always.
 func TestSwapper(t *testing.T) {
@@ -175,7 +179,7 @@ func TestSwapper(t *testing.T) {
 	g := s.open()
 	set := s.collect(g)
 	applied, refused := 0, 0
-	for round := range 300 {
+	for round := range rounds(t, "ATOLL_GATE_SWAPS", 500) {
 		s.write("base", "fresh", "begun\n")
 		s.must(os.Rename(s.path("base", "fresh"), s.path("base", "a.txt")))
 		s.must(s.source.NoteApplied("a.txt"))
@@ -184,7 +188,7 @@ func TestSwapper(t *testing.T) {
 		s.write("base", "fresh", want)
 		done := make(chan error)
 		go func() {
-			time.Sleep(time.Duration(round*20) * time.Microsecond)
+			time.Sleep(time.Duration(round%swapDelays*20) * time.Microsecond)
 			done <- os.Rename(s.path("base", "fresh"), s.path("base", "a.txt"))
 		}()
 		_, err := g.Approve(t.Context(), passing(set), Decision{By: "me"})

@@ -62,7 +62,8 @@ type Set struct {
 	Time     time.Time `json:"time"`
 	Entries  []Entry   `json:"entries"`
 	Withheld []Group   `json:"withheld,omitempty"`
-	Hash     string    `json:"hash"` // of all of it
+	Modules  []string  `json:"modules,omitempty"` // submodules in which the agent has committed, by their names inside
+	Hash     string    `json:"hash"`              // of all of it
 }
 
 // Count returns how many entries have a verdict.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // way is one way of keeping changes apart that this user has.
@@ -21,6 +23,7 @@ type way struct {
 	kernel overlay.KernelMount
 	mount  string // options; "" for a copy
 	enter  []string
+	engine func(testing.TB) string // returns the host of the engine that mounts it; nil if none does
 }
 
 func ways() []way {
@@ -54,9 +57,22 @@ func newSite(t *testing.T, files map[string]string) *site {
 // eachWay runs a test with every way that this user has.
 func eachWay(t *testing.T, files map[string]string, test func(*testing.T, *site)) {
 	t.Helper()
-	for _, w := range ways() {
+	for _, w := range append(ways(), engineWays(t)...) {
 		t.Run(w.name, func(t *testing.T) { test(t, newSiteWith(t, w, files)) })
 	}
+}
+
+// engineWays returns overlays that engines mount, for attacks and invariants: they do
+// it as root.
+func engineWays(t *testing.T) (all []way) {
+	t.Helper()
+	if os.Geteuid() != 0 || !strings.HasPrefix(t.Name(), "TestAttack") && !strings.HasPrefix(t.Name(), "TestInvariant") {
+		return nil
+	}
+	for name, engine := range enginetest.Overlays() {
+		all = append(all, way{name: name, kernel: overlay.KernelMount{Marks: overlay.MarksTrusted}, mount: "redirect_dir=on", engine: engine})
+	}
+	return all
 }
 
 func newSiteWith(t testing.TB, w way, files map[string]string) *site {
@@ -104,6 +120,13 @@ func (s *site) path(side, rel string) string {
 // inside runs a script where the sandbox would.
 func (s *site) inside(script string) {
 	s.t.Helper()
+	if s.way.engine != nil {
+		mounted := enginetest.Overlay{Base: s.source.Base, Upper: s.source.Upper(), Work: s.source.Work(), Beside: s.dir}
+		if out, err := mounted.Run(s.t, s.way.engine(s.t), "set -e\numask 022\n"+script); err != nil {
+			s.t.Fatalf("inside: %v\n%s", err, out)
+		}
+		return
+	}
 	cmd := exec.CommandContext(s.t.Context(), s.way.enter[0], append(s.way.enter[1:], "set -e\numask 022\n"+script)...)
 	cmd.Dir = s.path("tree", "")
 	if s.way.mount != "" {
@@ -116,6 +139,22 @@ func (s *site) inside(script string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("inside: %v\n%s", err, out)
 	}
+}
+
+// put writes files inside; a text "-> target" is a link.
+func (s *site) put(files map[string]string) {
+	s.t.Helper()
+	var script strings.Builder
+	for path, text := range files {
+		name := "./'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+		fmt.Fprintf(&script, "mkdir -p \"$(dirname %s)\"\nrm -f %s\n", name, name)
+		if target, is := strings.CutPrefix(text, "-> "); is {
+			fmt.Fprintf(&script, "ln -s '%s' %s\n", target, name)
+		} else {
+			fmt.Fprintf(&script, "echo %s | base64 -d > %s\n", base64.StdEncoding.EncodeToString([]byte(text)), name)
+		}
+	}
+	s.inside(script.String())
 }
 
 func (s *site) must(err error) {

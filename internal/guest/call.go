@@ -38,6 +38,8 @@ func (c *call) dispatch(req *wire.Request) error {
 		return wire.WithPart(req.Attach, c.attach)
 	case wire.OpLogs:
 		return wire.WithPart(req.Attach, c.logs)
+	case wire.OpFollow:
+		return wire.WithPart(req.Attach, c.followLog)
 	case wire.OpFileDirect:
 		return c.reserveDirect()
 	}

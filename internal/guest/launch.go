@@ -101,7 +101,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	}
 	defer started()
 	p := newProcess(e, attr, stdio)
-	p.tree = s.walker.Tree(proc.OneExec(mark))
+	p.mark, p.tree = mark, s.walker.Tree(proc.OneExec(mark))
 	attr.Files, attr.Limits, attr.ResetSignals = stdio.child, s.limits(mark), s.unmasked
 	p.memory, p.kills = s.memory, s.memory.recent()
 	p.pids, p.refused = s.pids, s.pids.Refused()

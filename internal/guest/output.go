@@ -25,6 +25,8 @@ type output struct {
 	reader  int            // number of the last reader, which alone may take
 	read    bool           // there is a reader
 	turn    int            // the ring that was read last
+
+	followers map[*follower]struct{} // of a log: while there is one, a full ring blocks the process
 }
 
 func newOutput() *output {
@@ -192,6 +194,11 @@ func (o *output) take(reader int, b []byte) (outputPart, error) {
 func (o *output) peek(i int, b []byte, offset int64) outputPart {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.peekLocked(i, b, offset)
+}
+
+// peekLocked is peek with o.mu held.
+func (o *output) peekLocked(i int, b []byte, offset int64) outputPart {
 	if head := o.heads[i]; offset < int64(len(head)) {
 		return outputPart{ring: i, n: copy(b, head[offset:])}
 	}

@@ -29,6 +29,7 @@ type process struct {
 	id         string
 	command    string // for display
 	pid        int
+	mark       proc.Mark
 	tree       proc.Tree
 	started    time.Time
 	timeout    time.Duration

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"sync/atomic"
 
@@ -56,7 +57,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 		slots: make(chan struct{}, maxSlots), processStarted: make(chan struct{}, 1),
 	}
 	s.wires.direct = s.serveDirect
-	s.ports = ports.NewServer(s.grantOf)
+	s.ports = ports.NewServer(s)
 	if s.devNull, err = openNull(); err != nil {
 		s.devNull = -1 // an image without it is no reason not to start
 	}
@@ -81,7 +82,7 @@ func (s *server) serve(conn net.Conn) {
 // serveHost performs the handshake of one connection and answers its streams until it ends.
 func (s *server) serveHost(conn net.Conn) {
 	defer conn.Close()
-	w, err := s.wires.greet(conn, &s.self)
+	w, err := s.wires.handshake(conn, &s.self)
 	if err != nil {
 		return
 	}
@@ -128,10 +129,22 @@ func (s *server) withSlot(f func()) {
 	f()
 }
 
-// grantOf returns the grant of the caller of a connection to a port, or "".
-func (s *server) grantOf(conn net.Conn) (id string) {
-	s.withSlot(func() { id = s.grants.ofPeer(conn) })
-	return id
+// OfConn implements ports.CallerFinder.
+func (s *server) OfConn(conn net.Conn) (c ports.Caller) {
+	s.withSlot(func() { c = s.callerOf(peerSocket(conn)) })
+	return c
+}
+
+// OfDatagram implements ports.CallerFinder.
+func (s *server) OfDatagram(from, to netip.AddrPort) (c ports.Caller) {
+	s.withSlot(func() { c = s.callerOf(senderSockets(from, to)) })
+	return c
+}
+
+// callerOf returns the caller that holds one of the sockets.
+func (s *server) callerOf(sockets []string) ports.Caller {
+	id, mark := s.grants.ofSockets(sockets)
+	return ports.Caller{Grant: id, Exec: s.table.byMark(mark)}
 }
 
 // isPID1 reports whether the guest is process 1 of its own pid namespace.

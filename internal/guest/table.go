@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/guest/proc"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -123,6 +124,18 @@ func (t *processTable) after(id string) []*process {
 		return 1
 	})
 	return found
+}
+
+// byMark returns the id of the exec with mark m, or "".
+func (t *processTable) byMark(m proc.Mark) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, p := range t.processes {
+		if p != nil && m != 0 && p.mark == m {
+			return id
+		}
+	}
+	return ""
 }
 
 func (t *processTable) len() int {

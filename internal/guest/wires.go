@@ -83,8 +83,8 @@ func newWires() *wires {
 // errServed ends a direct connection, which has no streams.
 var errServed = errors.New("the wire was served")
 
-// greet performs the handshake and registers the wire.
-func (ws *wires) greet(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
+// handshake performs the handshake and registers the wire.
+func (ws *wires) handshake(conn net.Conn, self *wire.Welcome) (*hostWire, error) {
 	hello, err := wire.ReadHello(conn)
 	if err != nil {
 		return nil, err

@@ -80,12 +80,14 @@ type Machine struct {
 	control *wireDialer // for commands
 	bulk    *wireDialer // for what is large, so that it does not delay them
 
-	transfers chan struct{} // one for each operation on files under way
-	watches   chan struct{} // one for each watch
-	ports     chan struct{} // one for each connection to a port, and each open port
-	fileConns *directPool   // for files
-	execConns *directPool   // for commands that are over soon
-	execs     atomic.Int64
+	transfers  chan struct{} // one for each operation on files under way
+	watches    chan struct{} // one for each watch
+	followers  chan struct{} // one for each Follow
+	ports      chan struct{} // one for each connection to a port, and each open port
+	groupConns chan struct{} // one for each connection of a group, and accept under way
+	fileConns  *directPool   // for files
+	execConns  *directPool   // for commands that are over soon
+	execs      atomic.Int64
 
 	unacked resultIDs
 
@@ -95,6 +97,7 @@ type Machine struct {
 	epoch  uint64
 	breaks []time.Time
 	broken error
+	groups map[groupKey]*portGroup
 }
 
 // New returns the machine behind dial. It connects to nothing yet.
@@ -102,7 +105,9 @@ func New(dial Dialer, options *Options) *Machine {
 	m := &Machine{dial: dial, options: options.withDefaults()}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.epoch = m.options.Epoch
+	m.followers = make(chan struct{}, MaxFollowers)
 	m.transfers, m.watches, m.ports = make(chan struct{}, maxTransfers), make(chan struct{}, MaxWatches), make(chan struct{}, maxPortStreams)
+	m.groupConns, m.groups = make(chan struct{}, maxGroupConns), map[groupKey]*portGroup{}
 	m.control, m.bulk = newWireDialer(m, wire.KindControl), newWireDialer(m, wire.KindBulk)
 	m.fileConns, m.execConns = newDirectPool(m.bulk, wire.MaxDirect), newDirectPool(m.control, wire.MaxDirectCommands)
 	return m

@@ -48,6 +48,12 @@ type PortOptions struct {
 	// Grant shares the port with listeners of other grants: this one gets the callers
 	// of its grant. It implies WithGrant.
 	Grant string
+	// Address listens on that one address, of wire.NameAddresses, instead of both
+	// loopback addresses. Listeners of the same grant then share a few streams: hundreds
+	// can be open.
+	Address netip.Addr
+	// AnyAddress has the guest choose a free Address.
+	AnyAddress bool
 	// Backlog bounds the connections that wait; further ones are refused by the
 	// sandbox's kernel. Default and most wire.MaxBacklog.
 	Backlog int
@@ -59,6 +65,10 @@ type Caller struct {
 	Port  int
 	Addr  netip.AddrPort
 	Grant string // that it was started under; "" if none, or none that was found
+	// Exec is the id of the command or process that it descends from, "" if unknown.
+	Exec string
+	// To is the address and port that it connected to. Older guests do not report it.
+	To netip.AddrPort
 }
 
 // Listen has the guest listen on a port of the sandbox's loopback interface,
@@ -68,33 +78,55 @@ func (m *Machine) Listen(ctx context.Context, port int, options *PortOptions) (*
 	if port < 1 || port > 65535 {
 		return nil, fmt.Errorf("%w: port %d", ErrInvalid, port)
 	}
-	l := &PortListener{machine: m, port: port, conns: make(chan *portConn), done: make(chan struct{})}
+	l := newPortListener(m, port, options)
+	if err := l.open(ctx); err != nil {
+		return nil, fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
+	}
+	return l, nil
+}
+
+// newPortListener returns a listener that is not open yet.
+func newPortListener(m *Machine, port int, options *PortOptions) *PortListener {
+	l := &PortListener{machine: m, port: port}
 	if options != nil {
 		l.options = *options
 	}
 	l.options.MaxConns = wire.Within(l.options.MaxConns, defaultPortConns, maxPortStreams)
 	l.options.Backlog = wire.Within(l.options.Backlog, wire.MaxBacklog, wire.MaxBacklog)
 	l.slots = make(chan struct{}, l.options.MaxConns)
-	l.ctx, l.cancel = context.WithCancelCause(m.ctx)
-	lease, err := l.bind(ctx)
-	if err != nil {
-		l.cancel(net.ErrClosed)
-		return nil, fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
+	return l
+}
+
+// open opens the port: on both loopback addresses, or on one address with others.
+func (l *PortListener) open(ctx context.Context) error {
+	if l.options.AnyAddress || l.options.Address.IsValid() {
+		return l.joinGroup(ctx)
 	}
-	go l.keepOpen(lease)
-	return l, nil
+	l.conns, l.done = make(chan *portConn), make(chan struct{})
+	request := wire.Port{Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant, Grant: l.options.Grant}
+	l.bind = func(ctx context.Context) (*portBinding, error) {
+		return l.machine.bindPort(ctx, wire.OpPortListen, request)
+	}
+	l.serve = func(b *portBinding) { l.accepting(b, min(spareAccepts, l.options.MaxConns), l.acceptOne) }
+	l.ctx, l.cancel = context.WithCancelCause(l.machine.ctx)
+	binding, err := l.bind(ctx)
+	if err != nil {
+		l.cancel(err)
+		return err
+	}
+	go l.keepOpen(binding)
+	return nil
 }
 
 // PortListener is a port inside the sandbox. It is a net.Listener.
 type PortListener struct {
+	portKeeper
 	machine *Machine
 	port    int
 	options PortOptions
-	ctx     context.Context // ends with Close, and when the port cannot be kept open
-	cancel  context.CancelCauseFunc
 	conns   chan *portConn
 	slots   chan struct{} // one for each connection, or accept under way
-	done    chan struct{} // closed when nothing is under way any more
+	group   *portGroup    // that it belongs to, if it has an address
 }
 
 // Accept waits for the next connection that the gate lets in.
@@ -111,8 +143,21 @@ func (l *PortListener) Accept() (net.Conn, error) {
 // were accepted go on.
 func (l *PortListener) Close() error {
 	l.cancel(net.ErrClosed)
+	if l.group != nil {
+		l.group.remove(l)
+		return nil
+	}
 	<-l.done
 	return nil
+}
+
+// Address returns the address that the port is open on; 127.0.0.1 if it is open on both
+// loopback addresses.
+func (l *PortListener) Address() netip.Addr {
+	if l.group != nil {
+		return l.options.Address
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
 // Addr is the port inside the sandbox.
@@ -164,7 +209,10 @@ func (m *Machine) Dial(ctx context.Context, network string, port int) (net.Conn,
 	})
 	if err == nil {
 		var conn *portConn
-		if conn, err = newPortConn(t, port); err == nil {
+		if conn, err = newPortConn(t); err == nil && conn.caller.Port != port {
+			err = t.Violation("connection to another port")
+		}
+		if err == nil {
 			return conn, nil
 		}
 		t.Close()

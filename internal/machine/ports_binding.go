@@ -16,13 +16,10 @@ type portBinding struct {
 	id string
 }
 
-// bind has the guest open the port.
-func (l *PortListener) bind(ctx context.Context) (*portBinding, error) {
-	id := rand.Text()
-	t, err := l.machine.OpenOp(ctx, &OpRequest{
-		slots: l.machine.ports, Timeout: CallTimeout,
-		Request: &wire.Request{Op: wire.OpPortListen, Port: &wire.Port{ID: id, Port: l.port, Backlog: l.options.Backlog, WithGrant: l.options.WithGrant, Grant: l.options.Grant}},
-	})
+// bindPort has the guest open a port, or a group of listeners.
+func (m *Machine) bindPort(ctx context.Context, op wire.Op, port wire.Port) (*portBinding, error) {
+	port.ID = rand.Text()
+	t, err := m.OpenOp(ctx, &OpRequest{slots: m.ports, Timeout: CallTimeout, Request: &wire.Request{Op: op, Port: &port}})
 	if err != nil {
 		return nil, err
 	}
@@ -32,50 +29,60 @@ func (l *PortListener) bind(ctx context.Context) (*portBinding, error) {
 		return nil, err
 	}
 	t.detachContext()
-	return &portBinding{t, id}, nil
+	return &portBinding{t, port.ID}, nil
 }
 
 // release has the guest close the port, which it answers with the end of the
 // stream.
-func (l *portBinding) release() {
-	l.stream.Close()
-	_ = l.stream.SetReadDeadline(time.Now().Add(closeTimeout))
+func (b *portBinding) release() {
+	b.stream.Close()
+	_ = b.stream.SetReadDeadline(time.Now().Add(closeTimeout))
 }
 
-// keepOpen serves the port over one wire after the other.
-func (l *PortListener) keepOpen(first *portBinding) {
-	defer close(l.done)
-	for current := first; current != nil; current = l.reopen() {
-		l.serve(current)
+// portKeeper keeps a port open over one wire after the other.
+type portKeeper struct {
+	ctx    context.Context // ends with Close, and when the port cannot be kept open
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when nothing is under way any more
+	bind   func(context.Context) (*portBinding, error)
+	serve  func(*portBinding) // returns when the binding or ctx ends
+}
+
+// keepOpen serves the port until it cannot be opened again, or ctx ends.
+func (k *portKeeper) keepOpen(first *portBinding) {
+	defer close(k.done)
+	for current := first; current != nil; current = k.reopen() {
+		k.serve(current)
 	}
 }
 
-// reopen opens the port again, until that is impossible: then Accept returns why.
-func (l *PortListener) reopen() *portBinding {
+// reopen opens the port again, until that is impossible: then ctx ends with why.
+func (k *portKeeper) reopen() *portBinding {
 	for pause := relistenPause; ; pause = min(2*pause, relistenPauseMax) {
 		select {
 		case <-time.After(pause):
-		case <-l.ctx.Done():
+		case <-k.ctx.Done():
 			return nil
 		}
-		binding, err := l.bind(l.ctx)
+		binding, err := k.bind(k.ctx)
 		if err == nil {
 			return binding
 		}
 		if errors.Is(err, ErrBroken) || errors.Is(err, ErrClosed) {
-			l.cancel(err)
+			k.cancel(err)
 			return nil
 		}
 	}
 }
 
-// serve accepts until the binding or the listener ends.
-func (l *PortListener) serve(binding *portBinding) {
-	ctx, cancel := context.WithCancel(l.ctx)
-	var workers sync.WaitGroup
-	for range min(spareAccepts, l.options.MaxConns) {
-		workers.Go(func() {
-			for l.acceptOne(ctx, binding) {
+// accepting runs workers that accept until the binding or ctx ends, or one of them
+// returns.
+func (k *portKeeper) accepting(binding *portBinding, workers int, accept func(context.Context, *portBinding) bool) {
+	ctx, cancel := context.WithCancel(k.ctx)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for accept(ctx, binding) {
 			}
 			cancel()
 		})
@@ -87,7 +94,7 @@ func (l *PortListener) serve(binding *portBinding) {
 	stop()
 	cancel()
 	binding.Close()
-	workers.Wait()
+	running.Wait()
 }
 
 // acceptOne passes one connection to Accept. It reports whether there may be
@@ -117,23 +124,37 @@ var errGateRefused = errors.New("not let in")
 
 // acceptStream waits for a connection that may come in.
 func (l *PortListener) acceptStream(ctx context.Context, binding *portBinding) (*portConn, error) {
-	t, err := l.machine.OpenOp(ctx, &OpRequest{
-		wire: binding.wire, slots: l.machine.ports, Timeout: noTimeout,
-		Request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: binding.id}},
-	})
+	conn, err := binding.accept(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := newPortConn(t, l.port)
-	if err == nil {
+	if conn.caller.Port != l.port {
+		err = conn.Violation("connection to another port")
+	} else {
 		err = l.gate(ctx, conn.caller)
 	}
 	if err != nil {
-		t.Close()
+		conn.StreamOp.Close()
 		return nil, err
 	}
 	conn.closed = func() { <-l.slots }
 	return conn, nil
+}
+
+// accept waits for a connection.
+func (b *portBinding) accept(ctx context.Context) (*portConn, error) {
+	t, err := b.machine.OpenOp(ctx, &OpRequest{
+		wire: b.wire, slots: b.machine.ports, Timeout: noTimeout,
+		Request: &wire.Request{Op: wire.OpPortAccept, Port: &wire.Port{ID: b.id}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newPortConn(t)
+	if err != nil {
+		t.Close()
+	}
+	return conn, err
 }
 
 func (l *PortListener) gate(ctx context.Context, caller Caller) error {

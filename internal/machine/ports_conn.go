@@ -35,18 +35,34 @@ type portConn struct {
 }
 
 // newPortConn waits until the stream has become a connection.
-func newPortConn(t *StreamOp, port int) (*portConn, error) {
-	var caller wire.Caller
-	if err := t.Answer(wire.FrameStarted, &caller); err != nil {
+func newPortConn(t *StreamOp) (*portConn, error) {
+	var reported wire.Caller
+	if err := t.Answer(wire.FrameStarted, &reported); err != nil {
 		return nil, err
 	}
-	addr, err := netip.ParseAddrPort(caller.Peer)
-	if err != nil || caller.Port != port || !addr.Addr().IsLoopback() || caller.Grant != "" && !wire.ValidID(caller.Grant) {
+	caller, ok := callerFrom(&reported)
+	if !ok {
 		return nil, t.Violation("connection from elsewhere")
 	}
 	t.detachContext()
-	return &portConn{StreamOp: t, caller: Caller{Port: port, Addr: addr, Grant: caller.Grant}, data: t.Frames.Data()}, nil
+	return &portConn{StreamOp: t, caller: caller, data: t.Frames.Data()}, nil
 }
+
+// callerFrom checks what a guest reports of a caller.
+func callerFrom(c *wire.Caller) (Caller, bool) {
+	from, err := netip.ParseAddrPort(c.Peer)
+	caller := Caller{Port: c.Port, Addr: from, Grant: c.Grant, Exec: c.Exec}
+	if err != nil || !from.Addr().IsLoopback() || !validOrEmpty(c.Grant) || !validOrEmpty(c.Exec) {
+		return caller, false
+	}
+	if c.To == "" { // a guest without the feature
+		return caller, true
+	}
+	caller.To, err = netip.ParseAddrPort(c.To)
+	return caller, err == nil && caller.To.Addr().IsLoopback() && int(caller.To.Port()) == c.Port
+}
+
+func validOrEmpty(id string) bool { return id == "" || wire.ValidID(id) }
 
 // Read implements net.Conn.
 func (c *portConn) Read(p []byte) (int, error) {
@@ -93,6 +109,14 @@ func (c *portConn) Close() error {
 	return nil
 }
 
+// reset closes a connection without delivering anything.
+func (c *portConn) reset() {
+	c.once.Do(func() {
+		c.StreamOp.Close()
+		c.closed()
+	})
+}
+
 // reason converts an error into what net.Conn returns.
 func (c *portConn) reason(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
@@ -128,6 +152,10 @@ func (c *portConn) Lost() bool {
 
 // GrantID implements grant.Caller: what the guest found out about the other end.
 func (c *portConn) GrantID() string { return c.caller.Grant }
+
+// ExecID returns the id of the command or process that the other end descends from, as
+// the guest found out, or "".
+func (c *portConn) ExecID() string { return c.caller.Exec }
 
 // LocalAddr implements net.Conn: the port inside the sandbox.
 func (c *portConn) LocalAddr() net.Addr { return portAddr(c.caller.Port) }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,14 +30,15 @@ type Network interface {
 // those that it checked.
 type Dialer struct {
 	Network Network       // nil: the host's own
-	Rule    Rule          // nil: every address is permitted
+	Rule    Rule          // nil: every address is permitted but those of metadata services
 	Timeout time.Duration // to resolve and connect; 0: DefaultConnectTimeout
 }
 
 // DialContext connects to "host:port". It has the form that net/http wants.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Network == nil && d.Rule == nil { // net's own dialer tries IPv4 and IPv6 side by side
-		return (&net.Dialer{Timeout: cmp.Or(d.Timeout, DefaultConnectTimeout)}).DialContext(ctx, network, address)
+		plain := net.Dialer{Timeout: cmp.Or(d.Timeout, DefaultConnectTimeout), ControlContext: refuseMetadata}
+		return plain.DialContext(ctx, network, address)
 	}
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,23 +54,25 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	return d.connect(ctx, addresses, uint16(port))
+	conn, _, err := d.connect(ctx, addresses, uint16(port))
+	return conn, err
 }
 
 // connect tries the addresses in order. Each has an equal share of the time
 // that is left, so one that does not answer leaves time for the next.
-func (d *Dialer) connect(ctx context.Context, addresses []netip.Addr, port uint16) (net.Conn, error) {
+func (d *Dialer) connect(ctx context.Context, addresses []netip.Addr, port uint16) (net.Conn, netip.AddrPort, error) {
 	var first error
 	for i, a := range addresses {
-		conn, err := d.connectOne(ctx, netip.AddrPortFrom(a, port), len(addresses)-i)
+		to := netip.AddrPortFrom(a, port)
+		conn, err := d.connectOne(ctx, to, len(addresses)-i)
 		if err == nil {
-			return conn, nil
+			return conn, to, nil
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	return nil, first
+	return nil, netip.AddrPort{}, first
 }
 
 func (d *Dialer) connectOne(ctx context.Context, to netip.AddrPort, left int) (net.Conn, error) {
@@ -89,16 +93,22 @@ func (d *Dialer) Resolve(ctx context.Context, host string) ([]netip.Addr, error)
 		return nil, err
 	}
 	if len(addresses) == 0 || len(addresses) > MaxAddresses {
-		return nil, fmt.Errorf("host %q has %d addresses", host, len(addresses))
+		return nil, fmt.Errorf("host %q has %d addresses", strings.TrimSuffix(host, "."), len(addresses))
+	}
+	return d.check(host, addresses)
+}
+
+// check returns the addresses in their plain form if the rule permits every one.
+func (d *Dialer) check(host string, addresses []netip.Addr) ([]netip.Addr, error) {
+	rule := d.Rule
+	if rule == nil {
+		rule = NotMetadata
 	}
 	permitted := make([]netip.Addr, len(addresses))
 	for i, a := range addresses {
 		permitted[i] = a.Unmap()
-		if d.Rule == nil {
-			continue
-		}
-		if err := d.Rule(permitted[i]); err != nil {
-			return nil, fmt.Errorf("host %q, %w", host, err)
+		if err := rule(permitted[i]); err != nil {
+			return nil, fmt.Errorf("host %q, %w", strings.TrimSuffix(host, "."), err)
 		}
 	}
 	return permitted, nil
@@ -114,10 +124,16 @@ func (d *Dialer) network() Network {
 // hostNetwork is this host's own network.
 type hostNetwork struct{}
 
+// Lookup resolves a name. Its errors do not have the address of the resolver,
+// because a sandbox may see them.
 func (hostNetwork) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if failed, ok := errors.AsType[*net.DNSError](err); ok && failed.IsNotFound {
-		return nil, fmt.Errorf("host %q: not found", host)
+	if failed, ok := errors.AsType[*net.DNSError](err); ok {
+		reason := failed.Err
+		if failed.IsNotFound {
+			reason = "not found"
+		}
+		return nil, fmt.Errorf("host %q: %s", strings.TrimSuffix(host, "."), reason)
 	}
 	return addresses, err
 }

@@ -87,7 +87,7 @@ func (h *Host) Transport() *http.Transport {
 // transport returns a transport on a dialer, without a proxy.
 func (h *Host) transport(d *Dialer) *http.Transport {
 	return &http.Transport{
-		DialContext: d.DialContext, TLSClientConfig: &tls.Config{RootCAs: h.roots, MinVersion: tls.VersionTLS12},
+		DialContext: d.DialContext, TLSClientConfig: h.TLS(),
 		ForceAttemptHTTP2: true, TLSHandshakeTimeout: tlsTimeout, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: MaxResponseHeader,
 	}
 }
@@ -100,3 +100,9 @@ func (h *Host) Client(timeout time.Duration) *http.Client {
 
 // NoRedirect is the CheckRedirect of clients that follow no redirect.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// TLS returns how servers are verified: with the certificates that this host trusts.
+// The caller may change it.
+func (h *Host) TLS() *tls.Config {
+	return &tls.Config{RootCAs: h.roots, MinVersion: tls.VersionTLS12}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // ErrNotPublic is the reason why Public refuses an address.
@@ -14,14 +16,34 @@ var ErrNotPublic = errors.New("is not on the public internet")
 type Rule func(netip.Addr) error
 
 // Public returns the rule that permits addresses of the public internet, and
-// those of the given networks.
+// those of the given networks. Addresses of metadata services are refused even
+// if a network holds them.
 func Public(also ...netip.Prefix) Rule {
 	return func(a netip.Addr) error {
-		if IsPublic(a) || contains(also, a.Unmap()) {
+		plain := a.Unmap()
+		if err := NotMetadata(plain); err != nil {
+			return err
+		}
+		if IsPublic(plain) || contains(also, plain) {
 			return nil
 		}
-		return fmt.Errorf("address %v: %w", a, ErrNotPublic)
+		return notPublic(a)
 	}
+}
+
+// fakeIPs is the network that proxies such as Clash and Surge take addresses
+// from which stand for a name on this host only.
+var fakeIPs = netip.MustParsePrefix("198.18.0.0/15")
+
+// notPublic returns the error for an address, with a hint where the cause is
+// known.
+func notPublic(a netip.Addr) error {
+	err := fmt.Errorf("address %v: %w", a, ErrNotPublic)
+	if fakeIPs.Contains(a.Unmap()) {
+		return errhint.With(err, "a program on this host (Clash, Surge and the like) answers names with addresses of "+
+			fakeIPs.String()+" and resolves them itself, so the real address cannot be checked; name that network as a private one to permit it")
+	}
+	return err
 }
 
 // reserved are networks that no server of the public internet is in: those for

@@ -126,16 +126,16 @@ func dockerHashInput(d config.Docker) object {
 		in["extraHosts"] = d.ExtraHosts
 	}
 	if d.Env != nil {
-		in["env"] = eachOf(d.Env, func(v string) any { return v })
+		in["env"] = mapValues(d.Env, func(v string) any { return v })
 	}
 	if d.StorageOpt != nil {
-		in["storageOpt"] = eachOf(d.StorageOpt, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
+		in["storageOpt"] = mapValues(d.StorageOpt, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
 	}
 	if d.WorkspaceLimit != nil {
-		in["workspaceLimit"] = eachOf(d.WorkspaceLimit, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
+		in["workspaceLimit"] = mapValues(d.WorkspaceLimit, func(s config.Size) any { return writtenNumber(s.Text, s.Number) })
 	}
 	if d.Ulimits != nil {
-		in["ulimits"] = eachOf(d.Ulimits, ulimitHashInput)
+		in["ulimits"] = mapValues(d.Ulimits, ulimitHashInput)
 	}
 	in.setFlag("dangerouslyAllowReservedContainerTargets", d.AllowReservedTargets)
 	in.setFlag("dangerouslyAllowExternalBindSources", d.AllowExternalSources)
@@ -167,7 +167,7 @@ func writtenNumber(text string, number bool) any {
 	return text
 }
 
-func eachOf[V any](values map[string]V, form func(V) any) map[string]any {
+func mapValues[V any](values map[string]V, form func(V) any) map[string]any {
 	formed := make(map[string]any, len(values))
 	for key, value := range values {
 		formed[key] = form(value)

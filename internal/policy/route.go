@@ -16,9 +16,6 @@ const (
 	HalfNetworked Half = "networked"
 )
 
-// networkOfPair is the network of the networked half where none is configured.
-const networkOfPair = "bridge"
-
 const (
 	networkAllowField = "sandbox.networkAllow"
 	networkExecField  = "sandbox.networkExecAllow"
@@ -84,11 +81,11 @@ func (r Router) Argv(argv []string) Route {
 	return Route{Half: HalfIsolated}
 }
 
-// PairNetwork is the network of the networked half: the configured one, or the
-// engine's own if the configuration has none.
+// PairNetwork is the network of the networked half: the configured one, or none, which
+// egress serves.
 func PairNetwork(configured string) string {
 	if !Networked(configured) {
-		return networkOfPair
+		return "none"
 	}
 	return configured
 }

@@ -81,7 +81,7 @@ func TestPaired(t *testing.T) {
 }
 
 func TestPairNetwork(t *testing.T) {
-	for configured, want := range map[string]string{"": "bridge", "none": "bridge", " None": "bridge", "bridge": "bridge", "my-net": "my-net"} {
+	for configured, want := range map[string]string{"": "none", "none": "none", " None": "none", "bridge": "bridge", "my-net": "my-net"} {
 		if got := policy.PairNetwork(configured); got != want {
 			t.Errorf("%q becomes %q, want %q", configured, got, want)
 		}

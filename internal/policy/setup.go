@@ -19,12 +19,12 @@ type needs struct {
 // SetupObstacles lists why a setup command cannot succeed in the sandbox that
 // is configured, with the fields to change. user is who will run it: "" if
 // only the image knows. It reports nothing that might work.
-func SetupObstacles(setup string, docker config.Docker, user string) []Finding {
+func SetupObstacles(setup string, box config.Sandbox, user string) []Finding {
 	if trim(setup) == "" {
 		return nil
 	}
 	s := script.Read(setup)
-	sandbox := setupSandbox{docker: docker, user: user}
+	sandbox := setupSandbox{docker: box.Docker, egress: box.Egress.Mode, user: user}
 	var found findings
 	for _, c := range s.Commands {
 		sandbox.judge(&found, c)
@@ -44,6 +44,7 @@ func compareFindings(a, b Finding) int { return strings.Compare(a.Field, b.Field
 // setupSandbox is the sandbox that a setup command runs in.
 type setupSandbox struct {
 	docker config.Docker
+	egress config.EgressMode
 	user   string
 }
 
@@ -51,7 +52,7 @@ func (s setupSandbox) judge(found *findings, c script.Command) {
 	need := needsOf(c)
 	what := strings.TrimSpace(c.Name + " " + firstOperand(c.Args))
 	if need.network && s.offline() {
-		found.add("network", `Set sandbox.docker.network to "bridge", or build an image that already holds what is needed.`,
+		found.add("network", `Set sandbox.egress.allow to the names that it reaches, or build an image that already holds what is needed.`,
 			"setupCommand runs %q, which needs a network, but network is \"none\"", what)
 	}
 	if (need.root || c.Sudo) && s.notRoot() {
@@ -85,7 +86,7 @@ func (s setupSandbox) judgeWrite(found *findings, target string) {
 
 func (s setupSandbox) offline() bool {
 	mode := strings.ToLower(trim(s.docker.Network))
-	return mode == "" || mode == "none"
+	return (mode == "" || mode == "none") && (s.egress == "" || s.egress == config.EgressOff)
 }
 
 func (s setupSandbox) notRoot() bool {

@@ -100,12 +100,12 @@ func TestSetupObstacles(t *testing.T) {
 		"same obstacle twice, once told": {"apk add jq; apk add jq", open, "1000", "user"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := policy.SetupObstacles(tc.setup, tc.docker, tc.user)
+			found := policy.SetupObstacles(tc.setup, config.Sandbox{Docker: tc.docker}, tc.user)
 			if got := obstacleFields(found); got != tc.want {
 				t.Errorf("got %q, want %q: %+v", got, tc.want, found)
 			}
 			for _, f := range found {
-				if !strings.HasPrefix(f.Message, "Sandbox security: setupCommand ") || !strings.Contains(f.Hint, "sandbox.docker.") {
+				if !strings.HasPrefix(f.Message, "Sandbox security: setupCommand ") || !strings.Contains(f.Hint, "sandbox.") {
 					t.Errorf("incomplete finding %+v", f)
 				}
 			}
@@ -123,7 +123,7 @@ func FuzzSetupObstacles(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, setup string) {
-		for _, finding := range policy.SetupObstacles(setup, plain(), "1000:1000") {
+		for _, finding := range policy.SetupObstacles(setup, config.Sandbox{Docker: plain()}, "1000:1000") {
 			if finding.Field == "" || finding.Hint == "" {
 				t.Errorf("%q: %+v", setup, finding)
 			}

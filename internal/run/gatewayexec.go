@@ -82,7 +82,7 @@ func (g *gatewayExec) Execute(ctx context.Context, j *Job, terms *grant.Terms, t
 	if err != nil {
 		return nil, err
 	}
-	v := &gatewayRun{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), tell: tell}
+	v := &gatewayRun{exec: g, client: client, hello: hello, job: j, key: SessionKey(j.Account, j.ID), onEvent: tell}
 	if j.Branch != "" {
 		if v.dir, err = g.Branches.Prepare(ctx, j); err != nil {
 			return nil, failureOf(err, "relay_failed")

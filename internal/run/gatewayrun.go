@@ -14,14 +14,14 @@ import (
 
 // gatewayRun is one run at a gateway.
 type gatewayRun struct {
-	exec   *gatewayExec
-	client *protocol.Client
-	hello  *protocol.Hello
-	job    *Job
-	dir    string // of the branch, as the gateway sees it; "" if there is none
-	key    string
-	stream *protocol.Stream
-	tell   func(Event)
+	exec    *gatewayExec
+	client  *protocol.Client
+	hello   *protocol.Hello
+	job     *Job
+	dir     string // of the branch, as the gateway sees it; "" if there is none
+	key     string
+	stream  *protocol.Stream
+	onEvent func(Event)
 
 	started, ended bool
 	failed         string // what the agent said went wrong, and was not put right
@@ -172,7 +172,7 @@ func (v *gatewayRun) forwardEvents(runID string) {
 			v.noteFailure(&e)
 		}
 		if event, ok := gatewayEvent(&e); ok {
-			v.tell(event)
+			v.onEvent(event)
 		}
 	}
 }

@@ -40,6 +40,12 @@ type Options struct {
 	// Unmade is called for a creation that did not finish, before its row goes: it
 	// takes away what was made for it elsewhere. nil: nothing was.
 	Unmade func(ctx context.Context, row *Entry) error
+	// SetupEgress opens what the set-up command of a sandbox reaches by names; nil, or a
+	// nil result, is nothing.
+	SetupEgress func(ctx context.Context, spec *Spec, m *machine.Machine) (SetupEgress, error)
+	// Removed is called for a sandbox that is gone, before its row goes: it removes what
+	// belongs to that sandbox elsewhere. Nil does nothing.
+	Removed func(name string) error
 	// Leftovers removes what killed processes left outside of the machinery. Repair
 	// calls it last. May be nil.
 	Leftovers func(ctx context.Context) []Removal

@@ -97,6 +97,16 @@ func (m *Manager) deleteRow(ctx context.Context, rt Runtime, name string) error 
 			return err
 		}
 	}
+	return m.deleteGone(ctx, name)
+}
+
+// deleteGone deletes the row of a sandbox that is gone.
+func (m *Manager) deleteGone(ctx context.Context, name string) error {
+	if m.Removed != nil {
+		if err := m.Removed(name); err != nil {
+			return err
+		}
+	}
 	return m.Registry.Delete(ctx, name)
 }
 
@@ -111,5 +121,5 @@ func (m *Manager) remove(ctx context.Context, name string, inst Instance) error 
 		return fmt.Errorf("remove: %w", err)
 	}
 	m.Checkpoint("after remove")
-	return m.Registry.Delete(context.WithoutCancel(ctx), name)
+	return m.deleteGone(context.WithoutCancel(ctx), name)
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -14,6 +15,14 @@ import (
 // setupTail is how much of a failed set-up's output its error shows.
 const setupTail = 2000
 
+// SetupEgress is what a set-up command reaches by names.
+type SetupEgress interface {
+	GrantID() string // that the command is started under
+	Environment() map[string]string
+	AllDenials() []string // a line each
+	Close() error
+}
+
 func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machine) error {
 	m.Checkpoint("before setup")
 	env, err := m.setupEnv(ctx, spec, mach)
@@ -21,8 +30,15 @@ func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machin
 		return err
 	}
 	out := &tailbuf.Writer{Most: setupTail}
-	res, err := mach.Exec(ctx, &machine.Command{Shell: spec.SetupCommand, Env: env, Dir: spec.Workdir,
-		Stdout: out, Stderr: out, Timeout: m.SetupTimeout})
+	command := &machine.Command{Shell: spec.SetupCommand, Env: env, Dir: spec.Workdir, Stdout: out, Stderr: out, Timeout: m.SetupTimeout}
+	end, err := m.giveEgress(ctx, spec, mach, command)
+	if err != nil {
+		return fmt.Errorf("setupCommand: %w", err)
+	}
+	res, err := mach.Exec(ctx, command)
+	if ended := end(out); err == nil {
+		err = ended
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("setupCommand: %w", err)
@@ -32,6 +48,27 @@ func (m *Manager) runSetup(ctx context.Context, spec *Spec, mach *machine.Machin
 		return errhint.With(fmt.Errorf("setupCommand failed with exit code %d%s", res.ExitCode, outputTail(out)), setupHint(spec, outputTail(out)))
 	}
 	return nil
+}
+
+// giveEgress has the set-up command reach what the sandbox's commands reach. The returned
+// function ends that, and writes what was denied to the output.
+func (m *Manager) giveEgress(ctx context.Context, spec *Spec, mach *machine.Machine, command *machine.Command) (end func(io.Writer) error, err error) {
+	none := func(io.Writer) error { return nil }
+	if m.SetupEgress == nil {
+		return none, nil
+	}
+	egress, err := m.SetupEgress(ctx, spec, mach)
+	if err != nil || egress == nil {
+		return none, err
+	}
+	command.Grant = egress.GrantID()
+	command.Env = append(EnvList(egress.Environment()), command.Env...)
+	return func(out io.Writer) error {
+		for _, line := range egress.AllDenials() {
+			fmt.Fprintln(out, line)
+		}
+		return egress.Close()
+	}, nil
 }
 
 // aptConfig is the file in the sandbox that lets apt download as root. apt

@@ -41,7 +41,7 @@ type Spec struct {
 	Mounts          []Mount
 	Volumes         []Volume
 	Network         string // "none", "bridge", a network's name, "container:<id>"
-	Paired          bool   // it is one of two halves, of which one has a network
+	NetworkedHalf   bool   // of two sandboxes it is the one with a network, or with egress
 	DNS             []string
 	ExtraHosts      []string // "name:address"
 	CapDrop         []string

@@ -27,7 +27,7 @@ func (a Age) Read(context.Context) (Value, error) {
 }
 
 func (a Age) read() (Value, error) {
-	identityText, err := readPrivate(a.Identity)
+	identityText, err := ReadPrivate(a.Identity)
 	if err != nil {
 		return Value{}, fmt.Errorf("identity %s: %w", a.Identity, err)
 	}
@@ -57,5 +57,5 @@ func open(name string, sealed []byte, identities []age.Identity) (Value, error) 
 		return Value{}, errors.New("what is inside is damaged or too long")
 	}
 	defer clear(content)
-	return clean(name, content)
+	return Parse(name, content)
 }

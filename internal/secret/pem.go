@@ -17,7 +17,7 @@ func (p PEM) Name() string { return "key file " + p.Path }
 
 // Read returns the file's content.
 func (p PEM) Read(context.Context) (Value, error) {
-	content, err := readPrivate(p.Path)
+	content, err := ReadPrivate(p.Path)
 	if err != nil {
 		return Value{}, fmt.Errorf("%s: %w", p.Name(), err)
 	}

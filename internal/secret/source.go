@@ -38,7 +38,7 @@ func (Literal) Name() string { return "the configuration file" }
 
 // Read returns the secret.
 func (l Literal) Read(context.Context) (Value, error) {
-	return clean(l.Name(), []byte(l.Value.Reveal()))
+	return Parse(l.Name(), []byte(l.Value.Reveal()))
 }
 
 // Env is a variable of this process's environment.
@@ -54,9 +54,9 @@ func (e Env) Name() string { return "variable " + e.Variable }
 func (e Env) Read(context.Context) (Value, error) {
 	text := e.Getenv(e.Variable)
 	if text == "" {
-		return Value{}, errhint.With(fmt.Errorf("%s is not set", e.Name()), "export it, or name another source of the key in the configuration")
+		return Value{}, errhint.With(absent(e.Name(), "is not set"), "export it, or name another source of the key in the configuration")
 	}
-	return clean(e.Name(), []byte(text))
+	return Parse(e.Name(), []byte(text))
 }
 
 // File is a file that no other user can read.
@@ -67,17 +67,17 @@ func (f File) Name() string { return "file " + f.Path }
 
 // Read returns the file's content without white space around it.
 func (f File) Read(context.Context) (Value, error) {
-	content, err := readPrivate(f.Path)
+	content, err := ReadPrivate(f.Path)
 	if err != nil {
 		return Value{}, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	defer clear(content)
-	return clean(f.Name(), content)
+	return Parse(f.Name(), content)
 }
 
-// readPrivate reads a file whose owner is this user or root, and that no one
+// ReadPrivate reads a small file whose owner is this user or root, and that no one
 // else can read or write. The checks are made on the open file.
-func readPrivate(path string) ([]byte, error) {
+func ReadPrivate(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe must not hold us up
 	if err != nil {
 		return nil, bare(err)
@@ -171,7 +171,7 @@ func (c Command) Read(ctx context.Context) (Value, error) {
 	case err != nil:
 		return Value{}, fmt.Errorf("%s: %w", c.Name(), bare(err))
 	}
-	return clean(c.Name(), out.content)
+	return Parse(c.Name(), out.content)
 }
 
 // limitedBuffer takes no more than a secret's size and ends the program then.
@@ -189,11 +189,16 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// clean takes white space away and refuses what cannot be sent in a header.
-func clean(name string, content []byte) (Value, error) {
+// errEmpty is a source without anything in it.
+var errEmpty = errors.New("it is empty")
+
+// Parse returns the secret that a text is, without white space around it. It refuses what
+// cannot be sent in a header. The error has the name of where the text came from, and
+// never the text.
+func Parse(name string, content []byte) (Value, error) {
 	content = bytes.TrimSpace(content)
 	if len(content) == 0 {
-		return Value{}, fmt.Errorf("%s: it is empty", name)
+		return Value{}, fmt.Errorf("%s: %w", name, errEmpty)
 	}
 	if len(content) > MaxSize {
 		return Value{}, fmt.Errorf("%s: more than %d bytes", name, MaxSize)

@@ -64,11 +64,12 @@ func runExec(ctx context.Context, c *call, a *execArgs) (*Result, error) {
 	}
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, execOutput
+	c.at.giveEgress(command)
 	result, err := c.at.Machine.Exec(ctx, command)
 	if err != nil {
 		return nil, execFailure(err, command)
 	}
-	return execResult(result, &ran{out: out.Bytes(), errs: errs.Bytes(), timeout: command.Timeout}), nil
+	return execResult(result, &ran{out: out.Bytes(), errs: errs.Bytes(), timeout: command.Timeout, denied: c.at.denials(command)}), nil
 }
 
 // command is what the arguments ask for, sent to the half that it belongs to.
@@ -153,6 +154,7 @@ func execFailure(err error, command *machine.Command) error {
 type ran struct {
 	out, errs []byte
 	timeout   time.Duration
+	denied    []string // what egress refused, a line each
 }
 
 // execDetails are the fields of an exec result.
@@ -169,6 +171,8 @@ type execDetails struct {
 	StdoutBytes int64  `json:"stdoutBytes"`
 	StderrBytes int64  `json:"stderrBytes"`
 	Truncated   bool   `json:"truncated"`
+	// Egress is what was refused to the command.
+	Egress []string `json:"egress,omitempty"`
 }
 
 func detailsOf(r *machine.Result) execDetails {
@@ -181,9 +185,13 @@ func detailsOf(r *machine.Result) execDetails {
 
 func execResult(r *machine.Result, o *ran) *Result {
 	details := detailsOf(r)
+	details.Egress = o.denied
 	text := outputs(outputText(o.out, r.Stdout), outputText(o.errs, r.Stderr))
 	if details.Truncated {
 		text += "[to see all of it, send the output to a file and read that in parts]\n"
+	}
+	if len(o.denied) > 0 {
+		text += "[" + strings.Join(o.denied, "]\n[") + "]\n"
 	}
 	return &Result{
 		Text:    text + ending(r, o.timeout),

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
@@ -15,8 +16,22 @@ type Location struct {
 	Machine Machine
 	Files   Files
 	Host    bool   // not a sandbox: the user asked for it
-	Network bool   // it has one
+	Network bool   // it has one, or egress
+	Egress  Egress // of its commands; nil if they have none
 	Guest   string // path of the guest's program inside, which uses the network for the host
+}
+
+// Egress is what commands reach by names, where there is no network. A *service.Egress of
+// package egress/service is one.
+type Egress interface {
+	// GrantID is the grant that commands are started under to have it.
+	GrantID() string
+	// Environment returns variables that programs need for it.
+	Environment() map[string]string
+	// Transport sends requests from the host by the same rules; nil if there are none.
+	Transport() http.RoundTripper
+	// Denials returns what was refused to a command, a line each, and forgets it.
+	Denials(exec string) []string
 }
 
 // Machine runs commands. A *machine.Machine is one.

@@ -23,10 +23,7 @@ const (
 )
 
 // outside is the network of a sandbox, used through the guest's program inside.
-type outside struct {
-	machine Machine
-	guest   string // its path inside
-}
+type outside struct{ at *Location }
 
 // Lookup implements outbound.Network.
 func (o *outside) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -34,8 +31,8 @@ func (o *outside) Lookup(ctx context.Context, host string) ([]netip.Addr, error)
 		return nil, errors.New("the name of the host is too long")
 	}
 	var out, errs bytes.Buffer
-	result, err := o.machine.Exec(ctx, &machine.Command{
-		Argv: []string{o.guest, "lookup", host}, Dir: "/", Stdout: &out, Stderr: &errs, OutputLimit: maxAnswer,
+	result, err := o.at.Machine.Exec(ctx, &machine.Command{
+		Argv: []string{o.at.Guest, "lookup", host}, Dir: "/", Stdout: &out, Stderr: &errs, OutputLimit: maxAnswer,
 	})
 	if err != nil {
 		return nil, err
@@ -72,8 +69,8 @@ func (o *outside) Connect(ctx context.Context, to netip.AddrPort) (net.Conn, err
 	go func() {
 		defer theirs.Close()
 		var errs bytes.Buffer
-		_, err := o.machine.Exec(running, &machine.Command{
-			Argv: []string{o.guest, "connect", to.String()}, Dir: "/", Stdin: theirs, Stdout: theirs, Stderr: &limitedBuffer{Buffer: &errs},
+		_, err := o.at.Machine.Exec(running, &machine.Command{
+			Argv: []string{o.at.Guest, "connect", to.String()}, Dir: "/", Stdin: theirs, Stdout: theirs, Stderr: &limitedBuffer{Buffer: &errs},
 			EndTree: true,
 		})
 		if err == nil {

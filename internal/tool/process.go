@@ -150,8 +150,12 @@ func (c *call) start(ctx context.Context, command *machine.Command) (*Result, er
 	if err != nil {
 		return nil, execFailure(err, command)
 	}
+	text := fmt.Sprintf("started in the background as %s: follow it with the process tool (poll, logs, write, wait, kill)", id)
+	if c.at.Egress != nil { // it would end with the session's grant
+		text += "; it has no egress: run what reaches other hosts in the foreground"
+	}
 	return &Result{
-		Text:    fmt.Sprintf("started in the background as %s: follow it with the process tool (poll, logs, write, wait, kill)", id),
+		Text:    text,
 		Details: map[string]any{"id": id},
 	}, nil
 }

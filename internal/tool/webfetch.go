@@ -58,7 +58,10 @@ func runFetch(ctx context.Context, c *call, a *fetchArgs) (*Result, error) {
 		return nil, c.set.NoFetch
 	}
 	f := c.set.Fetch
-	f.Network = &outside{machine: c.at.Machine, guest: c.at.Guest}
+	f.Network = &outside{at: c.at}
+	if c.at.Egress != nil {
+		f.Transport = c.at.Egress.Transport()
+	}
 	page, err := f.Get(ctx, a.URL)
 	if err != nil {
 		return nil, fetchFailure(ctx, err)

@@ -68,7 +68,9 @@
 //
 // Connections to ports inside are streams, too. The host opens them all: to
 // accept a connection it opens a stream on which the guest answers when one has
-// come. So a guest cannot make more of them than the host is ready for.
+// come. So a guest cannot make more of them than the host is ready for. Listeners
+// on addresses of names share the streams of a group, and a UDP port is one stream
+// of datagrams: the guest passes them on and reads nothing in them.
 //
 // # Versions and features
 //

@@ -23,6 +23,8 @@ const (
 	FeatureGrants       Feature = "grants"        // commands started under a grant, callers of ports named by theirs
 	FeatureExecWhile    Feature = "exec-while"    // commands that start only while another runs
 	FeatureSharedGrants Feature = "shared-grants" // several open grants, each with its own listener on a port
+	FeatureFollow       Feature = "follow"        // background processes followed without loss
+	FeatureEgress       Feature = "egress"        // listeners on addresses of names, datagrams, the execs of callers
 )
 
 // Limits on the features of one hello or welcome.
@@ -36,7 +38,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -106,6 +108,12 @@ func additions() []need {
 		{FeatureSharedGrants, "grant.shared", func(r *Request) bool { return r.Grant != nil && r.Grant.Shared }},
 		{FeatureSharedGrants, "port.grant", func(r *Request) bool { return r.Port != nil && r.Port.Grant != "" }},
 		{FeatureGrants, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.WithGrant }},
+		{FeatureFollow, "operation follow", func(r *Request) bool { return r.Op == OpFollow }},
+		{FeatureEgress, "operation port.group", func(r *Request) bool { return r.Op == OpPortGroup }},
+		{FeatureEgress, "operation port.add", func(r *Request) bool { return r.Op == OpPortAdd }},
+		{FeatureEgress, "operation port.remove", func(r *Request) bool { return r.Op == OpPortRemove }},
+		{FeatureEgress, "operation port.datagrams", func(r *Request) bool { return r.Op == OpPortDatagrams }},
+		{FeatureEgress, "port.address", func(r *Request) bool { return r.Port != nil && r.Port.Address != "" }},
 	}
 }
 

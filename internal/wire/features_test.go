@@ -115,6 +115,13 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"exec.grant":           {Op: OpExec, Exec: &Exec{Grant: "g"}},
 		"exec.while":           {Op: OpExec, Exec: &Exec{While: "p"}},
 		"port.who":             {Op: OpPortListen, Port: &Port{WithGrant: true}},
+
+		"operation follow":         {Op: OpFollow, Attach: &Attach{}},
+		"operation port.group":     {Op: OpPortGroup, Port: &Port{}},
+		"operation port.add":       {Op: OpPortAdd, Port: &Port{}},
+		"operation port.remove":    {Op: OpPortRemove, Port: &Port{}},
+		"operation port.datagrams": {Op: OpPortDatagrams, Port: &Port{}},
+		"port.address":             {Op: OpPortListen, Port: &Port{Address: "127.77.0.2"}},
 	}
 	for _, a := range additions() {
 		request := requests[a.part]

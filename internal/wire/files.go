@@ -179,6 +179,10 @@ type Direct struct {
 	Token string `json:"token"`
 }
 
+// TemporaryPrefix begins the names of files that the guest writes to before they get
+// their own name.
+const TemporaryPrefix = ".atoll-tmp-"
+
 // FileKind is the kind of a file.
 type FileKind string
 

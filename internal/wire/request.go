@@ -16,6 +16,7 @@ const (
 	OpList    Op = "list"   // Target: answers Listing, the processes after the given id
 	OpStatus  Op = "status" // Target: answers Status, now or when the process has ended
 	OpLogs    Op = "logs"   // Attach: output from the given offsets, then Result with Status
+	OpFollow  Op = "follow" // Attach: output of a background process from the given offsets until its end, then Exit
 	OpForget  Op = "forget" // Target: drops an ended process and its output
 	OpAckIDs  Op = "settle" // Target: drops those of IDs that ended; their host has the results
 	OpAckLast Op = "taken"  // on a direct connection: the host has the last result; no answer

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/prompt"
 	"github.com/atoll-run/atoll/internal/config"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/model/grant"
@@ -33,16 +35,18 @@ type Host struct {
 	*provide.Installation
 	models  *service.Service
 	commits *deliver.Deliverer
+	egress  *egress.Service
 }
 
 // New returns the agents of an installation.
-func New(models *service.Service, relay *deliver.Deliverer) *Host {
-	return &Host{Installation: models.Installation, models: models, commits: relay}
+func New(models *service.Service, relay *deliver.Deliverer, names *egress.Service) *Host {
+	return &Host{Installation: models.Installation, models: models, commits: relay, egress: names}
 }
 
 // Options say which agent works, and within what.
 type Options struct {
 	Who       provide.Subject
+	Below     string // directory below the workspace that tools begin in; "" is the workspace
 	HostTools bool
 	Model     string // provider/id; "" is the agent's own
 	SessionID string // which transcript; "" is the session's own
@@ -149,6 +153,7 @@ func (w *Worker) prepare(ctx context.Context, h *Host, o *Options) (err error) {
 	}
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
+	w.Box.Workdir = path.Join(w.Box.Workdir, o.Below)
 	w.stayInPlace()
 	if err := w.stage(ctx, o); err != nil {
 		return err
@@ -226,7 +231,7 @@ func (w *Worker) instruct(h *Host) {
 	for _, s := range workspace.Skills(w.seen(), h.SkillOptions(p)) {
 		skills = append(skills, prompt.Skill(s))
 	}
-	w.System = prompt.Compose(w.facts(), files, !w.seen().HasCopy(), skills)
+	w.System = prompt.Compose(w.facts(), files, w.seen().Access == config.AccessRW, skills)
 }
 
 // seen is the layout that the agent's tools see: on the host that is its
@@ -258,6 +263,7 @@ func (w *Worker) facts() *prompt.Facts {
 	if f.ReadOnly {
 		f.AgentDir = policy.AgentTarget
 	}
+	f.Overlay = p.Layout.Access == config.AccessOverlay
 	f.Branch = w.branchName()
 	f.NetworkTools, f.NetworkCommands = p.Agent.Sandbox.NetworkAllow, p.Agent.Sandbox.NetworkExecAllow
 	f.Limits = w.BoxLimits()

@@ -52,7 +52,7 @@ func (h *Host) Tools(ctx context.Context, who provide.Subject, hostTools bool) (
 	if err != nil {
 		return nil, err
 	}
-	box, err := h.toolbox(s, who)
+	box, err := h.toolbox(ctx, s, who)
 	if err != nil {
 		s.Release()
 		return nil, err
@@ -67,7 +67,7 @@ func unsandboxed(p *plan.Plan) error {
 		"set sandbox.mode to all, or allow its tools on the host: --host-tools, or tools.host in the configuration")
 }
 
-func (h *Host) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, error) {
+func (h *Host) toolbox(ctx context.Context, s *provide.ReadySandbox, who provide.Subject) (*Toolbox, error) {
 	p := s.Plan
 	o := h.toolOptions(p, who)
 	o.Router, o.Paths = p.Router, p.PathMap()
@@ -83,7 +83,11 @@ func (h *Host) toolbox(s *provide.ReadySandbox, who provide.Subject) (*Toolbox, 
 			return nil, err
 		}
 	}
-	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, release: s.Release}, nil
+	end, err := h.openEgress(ctx, s, who.Account, &o)
+	if err != nil {
+		return nil, err
+	}
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, release: func() { end(); s.Release() }}, nil
 }
 
 // Caller is the session of a plan, to tools. On the host only the lists for all

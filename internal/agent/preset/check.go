@@ -44,13 +44,14 @@ func (p *Preset) check() (problems []string) {
 		add(l.Provider == "", "login %s: provider is missing", l.Secret)
 	}
 	add(p.MCP != nil && (!isPlain(p.MCP.File) || p.MCP.Format != "json" && p.MCP.Format != "toml"), "mcp: a plain path and the format json or toml are needed")
+	add(p.MCP != nil && p.MCP.To != "" && !isPlain(p.MCP.To), "mcp.to: not a plain path below the home")
 	add(p.ForeignLogin != nil && !isPlain(p.ForeignLogin.File), "foreignLogin: its file is no plain path")
 	return append(problems, p.checkOutput()...)
 }
 
 func (p *Preset) checkOutput() (problems []string) {
-	if o := p.Output; p.Args.Task != nil && !slices.Contains([]string{"text", "json", "codex", "opencode", "gemini"}, o.Read) {
-		problems = append(problems, fmt.Sprintf("output.read %q: none of text, json, codex, opencode and gemini", o.Read))
+	if o := p.Output; p.Args.Task != nil && !slices.Contains([]string{"text", "json", "envelope", "codex", "opencode", "gemini"}, o.Read) {
+		problems = append(problems, fmt.Sprintf("output.read %q: none of text, json, envelope, codex, opencode and gemini", o.Read))
 	}
 	if p.Output.Read == "json" && p.Output.Answer == "" {
 		problems = append(problems, "output.answer is missing")

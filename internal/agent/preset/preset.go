@@ -13,15 +13,15 @@ import (
 )
 
 // Preset is one agent program. In arguments, environment and files {task}, {model},
-// {home}, {workspace}, {base-url} and {no-key} are replaced.
+// {run}, {home}, {workspace}, {base-url} and {no-key} are replaced.
 type Preset struct {
 	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"` // other names in a configuration
 	Title       string   `json:"title"`
 	Description string   `json:"description"`
 	Program     string   `json:"program"`
-	NPM         *NPM     `json:"npm"` // the package that has the program; nil if none has
-	Image       string   `json:"image"`
+	NPM         *NPM     `json:"npm"`   // the package that has the program; nil if none has
+	Image       string   `json:"image"` // with the program; where there is a package, besides the one that is built of it
 	Args        Args     `json:"args"`
 	// Commands means that words after -- are a command of their own.
 	Commands bool              `json:"commands"`
@@ -68,11 +68,13 @@ type Copy struct {
 	To   string `json:"to"`
 }
 
-// MCP is the file of the person's home that names servers of tools. They do not enter;
-// a person is told which are missing.
+// MCP is the file of the person's home that names MCP servers. Those that can work inside
+// are written to a file of the home inside; a person is told which are missing.
 type MCP struct {
-	File   string `json:"file"`
-	Format string `json:"format"` // "json", with mcpServers, or "toml", with mcp_servers
+	File   string   `json:"file"`
+	Format string   `json:"format"` // "json", with mcpServers, or "toml", with mcp_servers
+	To     string   `json:"to"`     // "" lets none in; a path of Files is added to
+	Args   []string `json:"args"`   // first arguments of the program, where there are servers
 }
 
 // Login is a way to pay for models. The secret stays on the host: the model proxy
@@ -96,7 +98,7 @@ type ForeignLogin struct {
 // Output says how a task's output is read.
 type Output struct {
 	Stream  string `json:"stream"` // which reader turns its lines into events; "" is none
-	Read    string `json:"read"`   // "text", "json" or "codex"
+	Read    string `json:"read"`   // "text", "json", "envelope" (OpenClaw's), or a stream's name
 	Answer  string `json:"answer"`
 	Failure string `json:"failure"`
 }
@@ -106,11 +108,15 @@ type Output struct {
 const NoKey = "proxy-handles-auth"
 
 // Values replace the names in braces.
-type Values struct{ Task, Model, Home, Workspace, BaseURL string }
+type Values struct {
+	Task, Model, Run, Home, Workspace, BaseURL string
+	// Servers means that the file of MCP servers was written.
+	Servers bool
+}
 
 // Replace returns text with the values in it.
 func (v Values) Replace(text string) string {
-	return strings.NewReplacer("{task}", v.Task, "{model}", v.Model, "{home}", v.Home, "{workspace}", v.Workspace, "{base-url}", v.BaseURL, "{no-key}", NoKey).Replace(text)
+	return strings.NewReplacer("{task}", v.Task, "{model}", v.Model, "{run}", v.Run, "{home}", v.Home, "{workspace}", v.Workspace, "{base-url}", v.BaseURL, "{no-key}", NoKey).Replace(text)
 }
 
 // Argv returns the command of a use: of a task without a person if alone. Added are
@@ -120,6 +126,9 @@ func (p *Preset) Argv(v Values, alone bool, added []string) []string {
 		return added
 	}
 	argv := []string{p.Program}
+	if v.Servers {
+		argv = append(argv, p.MCP.Args...)
+	}
 	if alone {
 		argv = append(argv, p.Args.Task...)
 	} else {
@@ -170,7 +179,7 @@ func (v Values) jsonReplace(text string) string {
 		quoted, _ := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
 		return string(quoted[1 : len(quoted)-1])
 	}
-	return Values{quote(v.Task), quote(v.Model), quote(v.Home), quote(v.Workspace), quote(v.BaseURL)}.Replace(text)
+	return Values{Task: quote(v.Task), Model: quote(v.Model), Run: quote(v.Run), Home: quote(v.Home), Workspace: quote(v.Workspace), BaseURL: quote(v.BaseURL)}.Replace(text)
 }
 
 // Is reports whether the preset has this name.

@@ -17,6 +17,8 @@ type Facts struct {
 	// agent workspace is seen read-only, if it is.
 	ReadOnly bool
 	AgentDir string
+	// Overlay says that changes of the workspace are kept apart until they are approved.
+	Overlay bool
 	// Network is what the isolated sandbox reaches: "none", or a network's name.
 	Network string
 	// NetworkTools and NetworkCommands are the patterns that go to a second
@@ -69,6 +71,9 @@ func workspace(f *Facts) []string {
 	lines := []string{line}
 	if f.Branch != "" {
 		lines = append(lines, fmt.Sprintf("- It is a git repository on the branch %s. Commit what should be kept: when you have ended, your commits are checked and pushed from outside. You cannot push.", f.Branch))
+	}
+	if f.Overlay {
+		lines = append(lines, "- It is your owner's own directory. What you change there, and what you commit, is kept apart until your owner has approved it.")
 	}
 	if f.AgentDir == "" {
 		return lines

@@ -82,7 +82,7 @@ var Accepted = map[string][]string{
 		"accessGroups", "acp", "approvals", "attachments", "audio", "audit", "auth", "bindings", "broadcast",
 		"browser", "canvasHost", "channels", "cli", "cloudWorkers", "commands", "commitments", "crestodian",
 		"cron", "desktop", "diagnostics", "discovery", "env", "hooks", "logging", "marketplaces", "mcp", "media",
-		"memory", "messages", "meta", "nodeHost", "plugins", "proxy", "secrets", "security", "skills", "surfaces",
+		"memory", "messages", "meta", "nodeHost", "plugins", "proxy", "security", "skills", "surfaces",
 		"talk", "telemetry", "transcripts", "tts", "tui", "ui", "update", "web", "wizard", "worktreeAcceleration",
 		"worktreeRoot",
 	},

@@ -67,7 +67,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// A text that nobody looked through is not a clean one.
+// A text that was not scanned is no clean one.
 func TestScannerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := start(ctx, t)

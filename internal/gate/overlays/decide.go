@@ -39,18 +39,6 @@ func (s *Service) Override(ctx context.Context, r *api.SyncOverride, by string) 
 	})
 }
 
-// Reject leaves changes out until they become others.
-func (s *Service) Reject(ctx context.Context, r *api.SyncRejection, by string) (*api.SyncDone, error) {
-	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
-		n, err := g.Reject(r.Paths, by)
-		if err != nil {
-			return nil, err
-		}
-		g.changed("reject", n)
-		return &api.SyncDone{Files: r.Paths[:min(n, len(r.Paths))]}, nil
-	})
-}
-
 // Undo puts back what a batch changed on the host.
 func (s *Service) Undo(ctx context.Context, r *api.SyncUndo, by string) (*api.SyncDone, error) {
 	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {

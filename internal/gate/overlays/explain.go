@@ -36,7 +36,7 @@ func explain(err error) error {
 		{checkout.ErrNone, "it is no repository: `atoll sync review` shows the files that changed"},
 		{take.ErrNothing, "what is not committed: `atoll sync review`"},
 		{take.ErrNoGit, "`atoll sync review` shows the files that changed"},
-		{overlay.ErrBaseGone, "`atoll sync reset` discards the changes"},
+		{overlay.ErrBaseGone, "move the directory back to where it was; `atoll sync reset` discards the changes"},
 	} {
 		if errors.Is(err, row.err) {
 			return errhint.With(err, row.hint)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/api"
@@ -51,6 +52,12 @@ func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.Syn
 	if offer != nil {
 		row.Commits = commitsOf(offer)
 	}
+	row.Note = joinNotes(note, modulesNote(set.Modules))
+	changed, all, err := t.CountHostChanged(ctx, maxCompared)
+	if err != nil {
+		return nil, err
+	}
+	row.HostChanged, row.HostPartly = changed, !all
 	for i := range set.Entries {
 		row.Entries = append(row.Entries, entryOf(&set.Entries[i]))
 	}
@@ -60,6 +67,23 @@ func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.Syn
 	}
 	return row, nil
 }
+
+// modulesNote says what becomes of commits in submodules; "" if there are none.
+func modulesNote(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("commits in submodules stay inside (%s), their files are listed as files; where commits shall be taken, start the agent in the submodule: `cd SUBMODULE && atoll shell`",
+		text(strings.Join(names, ", ")))
+}
+
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
+}
+
+// maxCompared is how many entries of a base are compared with what the agent began
+// with, so that a large base does not slow every call down.
+const maxCompared = 5_000
 
 // hidden counts the files that are not visible inside. Those that are shown without
 // credentials are not among them.

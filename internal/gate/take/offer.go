@@ -72,6 +72,9 @@ func (w *Workspace) offer(ctx context.Context, from string) (*Offer, error) {
 	if o.hostHead, _, err = w.Checkout.Head(); err != nil {
 		return nil, err
 	}
+	if none, err := w.hasAll(seen, o); err != nil || none {
+		return o, err
+	}
 	if o.repo, err = w.open(ctx, o.Head); err != nil {
 		return nil, err
 	}
@@ -87,6 +90,21 @@ func (w *Workspace) offer(ctx context.Context, from string) (*Offer, error) {
 	}
 	o.known = append(signed, o.host...)
 	return o, errors.Join(w.judge(ctx, o), w.findOthers(ctx, seen, o))
+}
+
+// hasAll reports whether the agent has checked out what the host has, and no branch
+// that the host has no ref of: then there is nothing to fetch and judge.
+func (w *Workspace) hasAll(seen *inside, o *Offer) (bool, error) {
+	if o.Head != o.hostHead {
+		return false, nil
+	}
+	ids, err := tips(w.Checkout)
+	for _, id := range seen.branches {
+		if !slices.Contains(ids, id) {
+			return false, err
+		}
+	}
+	return err == nil, err
 }
 
 // Handover returns the commits for a relay, which judges and sends them.

@@ -17,7 +17,7 @@ const (
 	defaultDirMode  = 0o755
 	// tempPrefix begins the names of files that are being written. One is left behind
 	// only if the sandbox is killed during a write.
-	tempPrefix = ".atoll-tmp-"
+	tempPrefix = wire.TemporaryPrefix
 )
 
 // write replaces a file by the content that the host sends.

@@ -10,9 +10,9 @@ const (
 	// sharedQueue bounds the accepted connections of one grant that its host has not
 	// taken yet. Further ones are reset.
 	sharedQueue = 64
-	// strangerQueue is how far connections without a grant may fill a queue, so that
-	// they leave room for those of the grant.
-	strangerQueue = sharedQueue / 2
+	// strangerShare is the part of a queue that connections without a grant may fill, so
+	// that they leave room for those of the grant.
+	strangerShare = 2
 	// maxLookups bounds the callers of one port that are identified at the same time.
 	maxLookups = 4
 )
@@ -22,7 +22,7 @@ const (
 // to any: that host refuses it.
 type sharedPort struct {
 	ports     *Server
-	port      int
+	endpoint  endpoint
 	bound     *wire.Bound
 	listeners []net.Listener
 	members   map[string]*listener // by grant; guarded by mu of ports
@@ -30,22 +30,22 @@ type sharedPort struct {
 	closed    chan struct{}
 }
 
-// join adds a listener to the shared port of its number, which the first opens and
+// join adds a listener to the shared port of an endpoint, which the first opens and
 // the last closes.
-func (ps *Server) join(l *listener, backlog int) (*wire.Bound, func(), error) {
+func (ps *Server) join(l *listener, e endpoint, backlog int) (*wire.Bound, func(), error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.shared[l.port]
+	p := ps.shared[e]
 	if p == nil {
-		listeners, bound, err := listenBoth(l.port, backlog)
+		listeners, bound, err := e.listen(backlog)
 		if err != nil {
 			return nil, nil, err
 		}
 		p = &sharedPort{
-			ports: ps, port: l.port, bound: bound, listeners: listeners, members: map[string]*listener{},
+			ports: ps, endpoint: e, bound: bound, listeners: listeners, members: map[string]*listener{},
 			lookups: make(chan struct{}, maxLookups), closed: make(chan struct{}),
 		}
-		ps.shared[l.port] = p
+		ps.shared[e] = p
 		for _, listener := range listeners {
 			go acceptAll(listener, p.closed, p.identify)
 		}
@@ -57,21 +57,13 @@ func (ps *Server) join(l *listener, backlog int) (*wire.Bound, func(), error) {
 	return p.bound, func() { p.leave(l) }, nil
 }
 
-// leave removes a listener and resets the connections that wait for it.
+// leave removes a listener.
 func (p *sharedPort) leave(l *listener) {
 	p.ports.mu.Lock()
 	defer p.ports.mu.Unlock()
-	close(l.closed)
 	delete(p.members, l.grant)
-	for len(l.conns) > 0 {
-		select {
-		case conn := <-l.conns:
-			abort(conn.Conn)
-		default: // taken by an accept of the host
-		}
-	}
 	if len(p.members) == 0 {
-		delete(p.ports.shared, p.port)
+		delete(p.ports.shared, p.endpoint)
 		close(p.closed)
 		closeAll(p.listeners)
 	}
@@ -82,7 +74,7 @@ func (p *sharedPort) identify(conn net.Conn) {
 	p.lookups <- struct{}{}
 	go func() {
 		defer func() { <-p.lookups }()
-		p.deliver(accepted{conn, p.ports.grantOf(conn)})
+		p.deliver(accepted{conn, p.ports.callers.OfConn(conn)})
 	}()
 }
 
@@ -91,11 +83,11 @@ func (p *sharedPort) identify(conn net.Conn) {
 func (p *sharedPort) deliver(conn accepted) {
 	p.ports.mu.Lock()
 	defer p.ports.mu.Unlock()
-	l, room := p.members[conn.grant], sharedQueue
+	l, share := p.members[conn.Grant], 1
 	if l == nil {
-		l, room, conn.grant = p.any(), strangerQueue, ""
+		l, share, conn.Caller = p.any(), strangerShare, Caller{}
 	}
-	if l == nil || len(l.conns) >= room {
+	if l == nil || len(l.conns) >= cap(l.conns)/share {
 		abort(conn.Conn)
 		return
 	}

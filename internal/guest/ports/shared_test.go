@@ -13,12 +13,12 @@ import (
 // joined returns the listener of a grant on a shared port, and what removes it.
 func joined(t *testing.T, s *Server, port int, grant string) (*listener, func()) {
 	t.Helper()
-	l := newListener(&wire.Port{Port: port, Grant: grant})
-	_, leave, err := s.join(l, 1)
+	l := newListener(&wire.Port{Port: port, Grant: grant}, sharedQueue)
+	_, leave, err := s.join(l, endpoint{port: port}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, leave
+	return l, func() { leave(); l.close() }
 }
 
 // deliver delivers n connections whose callers have a grant, or none, and returns their
@@ -27,7 +27,7 @@ func deliver(p *sharedPort, n int, grant string) []net.Conn {
 	var ends []net.Conn
 	for range n {
 		ours, theirs := net.Pipe()
-		p.deliver(accepted{theirs, grant})
+		p.deliver(accepted{theirs, Caller{Grant: grant}})
 		ends = append(ends, ours)
 	}
 	return ends
@@ -57,25 +57,25 @@ func TestSharedPort(t *testing.T) {
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	_ = free.Close()
-	s := NewServer(func(net.Conn) string { return "" })
+	s := NewServer(nil)
 	a, leaveA := joined(t, s, port, "a")
-	p := s.shared[port]
+	p := s.shared[endpoint{port: port}]
 	strangers := deliver(p, sharedQueue, "")
-	wantClosed(t, "without a grant", strangers, sharedQueue-strangerQueue)
+	wantClosed(t, "without a grant", strangers, sharedQueue-sharedQueue/strangerShare)
 	own := deliver(p, sharedQueue, "a")
-	wantClosed(t, "of the grant, after those", own, strangerQueue)
+	wantClosed(t, "of the grant, after those", own, sharedQueue/strangerShare)
 	b, leaveB := joined(t, s, port, "b")
 	wantClosed(t, "of another grant", deliver(p, sharedQueue, "b"), 0)
 	if len(a.conns) != sharedQueue || len(b.conns) != sharedQueue {
 		t.Errorf("%d and %d wait; want %d each", len(a.conns), len(b.conns), sharedQueue)
 	}
-	if _, _, err := s.join(newListener(&wire.Port{Port: port, Grant: "b"}), 1); err == nil {
+	if _, _, err := s.join(newListener(&wire.Port{Port: port, Grant: "b"}, 1), endpoint{port: port}, 1); err == nil {
 		t.Error("a second listener of one grant was let in")
 	}
 	leaveA()
 	wantClosed(t, "of a listener that left", append(own, strangers...), 2*sharedQueue)
-	if conn := <-b.conns; conn.grant != "b" {
-		t.Errorf("the other got a connection of %q", conn.grant)
+	if conn := <-b.conns; conn.Grant != "b" {
+		t.Errorf("the other got a connection of %q", conn.Grant)
 	}
 	leaveB()
 	if len(s.shared) != 0 {

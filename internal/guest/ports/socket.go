@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -12,6 +13,27 @@ import (
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
+
+// acceptRetry is the pause after accept failed for want of descriptors.
+const acceptRetry = 100 * time.Millisecond
+
+// endpoint is where a listener listens: on one address, or on both loopback addresses
+// if it has none.
+type endpoint struct {
+	address netip.Addr
+	port    int
+}
+
+func (e endpoint) listen(backlog int) ([]net.Listener, *wire.Bound, error) {
+	if !e.address.IsValid() {
+		return listenBoth(e.port, backlog)
+	}
+	listener, err := listenLoopback(&unix.SockaddrInet4{Port: e.port, Addr: e.address.As4()}, backlog)
+	if err != nil {
+		return nil, nil, toWireError(err)
+	}
+	return []net.Listener{listener}, &wire.Bound{IPv4: true, Address: e.address.String()}, nil
+}
 
 // listenBoth listens on both loopback addresses. A sandbox without one of the protocols
 // has the other.

@@ -21,6 +21,7 @@ func network() findings.Network {
 	for _, address := range slices.Concat(findings.Metadata(), findings.Internet(), n.Servers) {
 		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: errorText(hasRoute(address))})
 	}
+	n.Egress = egress()
 	return n
 }
 

@@ -1,6 +1,6 @@
 // Package probe examines a sandbox from inside. The host runs it as a command with the
-// rights of any other program there. It reports what it finds, without a verdict, and
-// changes and sends nothing.
+// rights of any other program there. It reports what it finds, without a verdict, changes
+// nothing, and sends nothing beyond the loopback interface.
 package probe
 
 import (

@@ -66,7 +66,7 @@ func (b *builder) filesystem(m *blueprint.Mount) (int, error) {
 	case blueprint.Tmpfs:
 		return tmpfs(m)
 	case blueprint.Proc:
-		return newFilesystem("proc", m.Options, closed)
+		return newProc(m.Options, closed)
 	case blueprint.Sysfs:
 		return newFilesystem("sysfs", m.Options, closed|unix.MOUNT_ATTR_RDONLY)
 	case blueprint.Mqueue:

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 )
 
 // endless streams words until its caller leaves.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 	"github.com/atoll-run/atoll/internal/wire/socket"
 )
 
@@ -63,7 +63,7 @@ func (c *conn) refuseHead(err error) {
 	w := getWorker()
 	defer w.put()
 	_ = c.answerProblem(w, dialect.OpenAI, problem)
-	c.linger()
+	h1.Linger(c.net)
 }
 
 // record writes the audit record of a request whose head was not accepted.
@@ -94,11 +94,11 @@ func (c *conn) discardBody() bool {
 	if c.q.Length == 0 {
 		return true
 	}
-	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if c.net.SetReadDeadline(time.Now().Add(h1.LingerTime)) != nil {
 		return false
 	}
 	body := c.reader.RequestBody(c.q.Length)
-	for read := 0; read < lingerBytes; {
+	for read := 0; read < h1.LingerBytes; {
 		piece, err := body.Next()
 		if err != nil {
 			return errors.Is(err, io.EOF)
@@ -106,33 +106,6 @@ func (c *conn) discardBody() bool {
 		read += len(piece)
 	}
 	return false
-}
-
-const (
-	// lingerTime and lingerBytes are how long and how much is read from a caller
-	// that was refused while it was sending. Closing at once would send an
-	// RST, at which its kernel discards the answer.
-	lingerTime  = time.Second
-	lingerBytes = 1 << 20
-)
-
-// linger closes our half and reads on for a moment, so that the caller gets the
-// answer before an RST.
-func (c *conn) linger() {
-	if half, ok := c.net.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
-	if c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return
-	}
-	var waste [4 << 10]byte
-	for read := 0; read < lingerBytes; {
-		n, err := c.net.Read(waste[:])
-		if err != nil {
-			return
-		}
-		read += n
-	}
 }
 
 // write writes to the caller. The deadline is set anew only when half of it has

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 	"github.com/atoll-run/atoll/internal/model/usage"
 )
 
@@ -242,7 +242,7 @@ func (x *exchange) refuse(p *dialect.Problem) bool {
 		return false
 	}
 	if x.c.q.Close {
-		x.c.linger()
+		h1.Linger(x.c.net)
 	}
 	return !x.c.q.Close
 }

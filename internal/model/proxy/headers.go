@@ -13,8 +13,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/audit/traceparent"
+	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/model/grant"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 )
 
 // headers are the fields about a caller, ready to be sent. The

@@ -206,7 +206,7 @@ func (x *exchange) readForReplay(body io.Reader, why error) {
 		return
 	}
 	defer close(saved.done)
-	x.watch.readOn(why, saved.until)
+	x.watch.continueUntil(why, saved.until)
 	err := x.readOn(body)
 	x.stats.complete = errors.Is(err, io.EOF)
 	if x.stats.complete && x.recording.on {
@@ -229,7 +229,7 @@ func (x *exchange) saveReplay() {
 	x.endInflight()
 }
 
-// readOn reads the answer to its end, or until the watch ends the call.
+// continueUntil reads the answer to its end, or until the watch ends the call.
 func (x *exchange) readOn(body io.Reader) error {
 	for {
 		n, err := x.readSome(body)

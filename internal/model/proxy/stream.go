@@ -35,7 +35,7 @@ func (x *exchange) stream(a *http.Response) bool {
 func (x *exchange) checkStopInStream(now time.Time) error {
 	err := x.checkStop(now, x.lastHeard().Add(x.provider.IdleTimeout))
 	if err != nil && isCallers(err) {
-		x.watch.leave(err, now.Add(x.readOnTime(err)))
+		x.watch.setCallerGone(err, now.Add(x.readOnTime(err)))
 		return nil
 	}
 	return err
@@ -222,7 +222,7 @@ func (x *exchange) sendStreamError(p *dialect.Problem) error {
 func (x *exchange) drain(body io.Reader, why error) {
 	x.recording.on = false
 	if x.watch.callerLeft() == nil {
-		x.watch.readOn(why, time.Now().Add(x.s.options.Drain))
+		x.watch.continueUntil(why, time.Now().Add(x.s.options.Drain))
 	}
 	for x.stats.unsent < maxDrained {
 		n, err := x.readSome(body)

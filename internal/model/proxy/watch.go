@@ -15,19 +15,19 @@ type watch struct {
 	stopping context.Context // of the server
 	cancel   context.CancelCauseFunc
 
-	mu    sync.Mutex // held while looking, so that stop waits for it
-	check func(now time.Time) error
-	timer *time.Timer
-	over  bool
-	left  error     // why the caller of a stream has gone
-	until time.Time // when a call whose caller has gone is ended
+	mu         sync.Mutex // held while looking, so that stop waits for it
+	check      func(now time.Time) error
+	timer      *time.Timer
+	over       bool
+	callerGone error     // why the caller of a stream has gone
+	until      time.Time // when a call whose caller has gone is ended
 }
 
 // start begins to look. The function returns the reason to end the call, or nil.
 func (w *watch) start(s *Server, cancel context.CancelCauseFunc, look func(now time.Time) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tick, w.stopping, w.cancel, w.check, w.over, w.left = s.options.Tick, s.ctx, cancel, look, false, nil
+	w.tick, w.stopping, w.cancel, w.check, w.over, w.callerGone = s.options.Tick, s.ctx, cancel, look, false, nil
 	w.timer = time.AfterFunc(w.tick, w.fire)
 }
 
@@ -40,16 +40,16 @@ func (w *watch) fire() {
 	}
 	now, next := time.Now(), w.tick
 	switch {
-	case w.left == nil:
+	case w.callerGone == nil:
 		if err := w.check(now); err != nil {
 			w.cancel(err)
 			return
 		}
 	case !now.Before(w.until) || w.stopping.Err() != nil:
-		w.cancel(w.left)
+		w.cancel(w.callerGone)
 		return
 	}
-	if w.left != nil {
+	if w.callerGone != nil {
 		next = min(next, w.until.Sub(now))
 	}
 	w.timer.Reset(next)
@@ -62,15 +62,15 @@ func (w *watch) change(look func(now time.Time) error) {
 	w.check = look
 }
 
-// leave notes that the caller has gone, and when the call is to end. It is
+// setCallerGone notes that the caller has gone, and when the call is to end. It is
 // called with the lock held, or while nothing else uses the watch.
-func (w *watch) leave(why error, until time.Time) { w.left, w.until = why, until }
+func (w *watch) setCallerGone(why error, until time.Time) { w.callerGone, w.until = why, until }
 
-// readOn lets the call go on without its caller until a moment.
-func (w *watch) readOn(why error, until time.Time) {
+// continueUntil lets the call go on without its caller until a moment.
+func (w *watch) continueUntil(why error, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leave(why, until)
+	w.setCallerGone(why, until)
 	if !w.over {
 		w.timer.Reset(min(w.tick, time.Until(until)))
 	}
@@ -80,7 +80,7 @@ func (w *watch) readOn(why error, until time.Time) {
 func (w *watch) callerLeft() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.left
+	return w.callerGone
 }
 
 // stop ends the call, and returns when nothing is looked at any more.

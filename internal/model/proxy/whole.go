@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
-	"github.com/atoll-run/atoll/internal/model/proxy/h1"
 )
 
 // wholeAnswer brings an answer that is not a stream to the caller.

@@ -24,7 +24,7 @@ func LiteLLM(s *provide.Settings, p *config.LLMProvider) (*litellm.Client, error
 }
 
 func litellmFor(s *provide.Settings, p *config.LLMProvider, k config.LLMKey) (*litellm.Client, error) {
-	key, err := KeySource(s, k)
+	key, err := s.KeySource(k)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 	}

@@ -137,48 +137,9 @@ func Limits(llm *config.LLM, agent *config.AgentLLM) []usage.Limit {
 	return limits
 }
 
-// KeySource is where the configuration says that a key comes from.
-func KeySource(s *provide.Settings, k config.LLMKey) (secret.Source, error) {
-	switch {
-	case k.Literal != nil:
-		return secret.Literal{Value: secret.New(k.Literal.Reveal())}, nil
-	case k.Env != "":
-		return secret.Env{Variable: k.Env, Getenv: s.Getenv}, nil
-	case k.File != "":
-		return secret.File{Path: k.File}, nil
-	case len(k.Command) > 0:
-		return whileTrusted(s, secret.Command{Argv: k.Command}), nil
-	case k.Age != "":
-		return secret.Age{Path: k.Age, Identity: k.Identity}, nil
-	}
-	return nil, errors.New("the configuration names no source of a key")
-}
-
-// whileTrusted guards a program that a trusted project's file names: it runs only
-// while the file and the program are as they were trusted.
-func whileTrusted(s *provide.Settings, source secret.Source) secret.Source {
-	if s.Project == nil || s.Project.Check == nil {
-		return source
-	}
-	return guarded{source, s.Project.Check}
-}
-
-// guarded is a source that is asked only if a check passes.
-type guarded struct {
-	secret.Source
-	check func() error
-}
-
-func (g guarded) Read(ctx context.Context) (secret.Value, error) {
-	if err := g.check(); err != nil {
-		return secret.Value{}, err
-	}
-	return g.Source.Read(ctx)
-}
-
 func keySources(s *provide.Settings, p *config.LLMProvider) (sources []secret.Source, err error) {
 	for _, k := range p.Keys {
-		source, err := KeySource(s, k)
+		source, err := s.KeySource(k)
 		if err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.Name, err)
 		}

@@ -64,7 +64,7 @@ func keyValues(s *provide.Settings, keys []config.LLMKey) (values []string) {
 		if len(key.Command) > 0 || key.Age != "" {
 			continue
 		}
-		source, err := service.KeySource(s, key)
+		source, err := s.KeySource(key)
 		if err != nil {
 			continue
 		}

@@ -164,7 +164,7 @@ func (r *Relays) credential(c config.RelayCredential, client *github.Client) (gi
 	case c.App != nil:
 		return &github.App{Client: client, ID: c.App.ID, Installation: c.App.Installation, Key: secret.PEM{Path: c.App.KeyFile}}, nil
 	case c.Token != nil:
-		source, err := service.KeySource(r.settings, *c.Token)
+		source, err := r.settings.KeySource(*c.Token)
 		return github.Token{Source: source}, err
 	}
 	return nil, nil

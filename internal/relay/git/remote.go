@@ -88,6 +88,10 @@ func (r *Repo) remote(ctx context.Context, to *Remote, args ...string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
+	addresses, err := to.addressSettings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
+	}
 	key, err := to.credentialFile()
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func (r *Repo) remote(ctx context.Context, to *Remote, args ...string) ([]byte, 
 	var out bytes.Buffer
 	kept := &confined.Bounded{To: &out, Left: MaxOutput}
 	err = confined.Run(ctx, &confined.Program{
-		Path: r.git, Args: append(append(settings(), to.settings()...), args...), Env: append(environment(r.dir), append([]string{"GIT_ALLOW_PROTOCOL=" + protocol}, to.Env...)...),
+		Path: r.git, Args: slices.Concat(settings(), to.settings(), addresses, args), Env: append(environment(r.dir), append([]string{"GIT_ALLOW_PROTOCOL=" + protocol}, to.Env...)...),
 		Stdout: kept, Files: []*os.File{key}, Network: true, Limits: confined.Limits{CPU: 10 * time.Minute, Memory: 4 << 30, File: 16 << 30},
 	})
 	err = errors.Join(explainRemote(args[0], to, err, out.String()), key.Close())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -20,7 +21,7 @@ func (p *Sandbox) Exec(ctx context.Context, c *machine.Command) (*machine.Result
 		return nil, err
 	}
 	command := *c
-	command.Env = commandEnv(s.Plan, c.Env)
+	command.Env = commandEnv(s.Plan, append(sandbox.EnvList(p.egress.Environment()), c.Env...))
 	if p.grant != nil {
 		command.Grant = p.grant.ID()
 		if err := p.runs.executor.models.AuditExec(p.terms, s.Name, c.Argv); err != nil {
@@ -54,7 +55,7 @@ func commandEnv(p *plan.Plan, own []string) []string {
 func (e *Executor) RefuseFullDisk() error {
 	free, err := e.CheckDisk()
 	if errors.Is(err, provide.ErrDiskFull) {
-		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; %d must stay free beside %[3]d for Atoll itself", free>>20, e.Paths.AtollState, provide.DiskReserve>>20)}
+		return &run.Failure{Code: "disk_full", Message: fmt.Sprintf("%d MiB are free below %s; at least %d must be, half of them as the reserve of Atoll itself", free>>20, e.Paths.AtollState, 2*provide.DiskReserve>>20)}
 	}
 	return err
 }

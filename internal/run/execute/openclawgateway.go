@@ -47,7 +47,7 @@ func (d *openclawGateway) open(context.Context) (*protocol.Client, error) {
 	if d.client != nil {
 		return d.client, nil
 	}
-	source, err := service.KeySource(d.executor.Settings, d.config.Token)
+	source, err := d.executor.Settings.KeySource(d.config.Token)
 	if err != nil {
 		return nil, fmt.Errorf("runs.openclaw.gateway.token: %w", err)
 	}

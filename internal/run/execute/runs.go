@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -25,12 +26,13 @@ type Executor struct {
 	*provide.Installation
 	models  *service.Service
 	commits *deliver.Deliverer
+	egress  *egress.Service
 	limits  runLimits
 }
 
 // New returns what carries out the runs of an installation.
-func New(models *service.Service, commits *deliver.Deliverer) *Executor {
-	return &Executor{Installation: models.Installation, models: models, commits: commits}
+func New(models *service.Service, commits *deliver.Deliverer, names *egress.Service) *Executor {
+	return &Executor{Installation: models.Installation, models: models, commits: commits, egress: names}
 }
 
 // Options are what runs are carried out with.

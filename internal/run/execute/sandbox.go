@@ -15,12 +15,14 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/memory"
 	"github.com/atoll-run/atoll/internal/config"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/proxy"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -43,6 +45,7 @@ type Sandbox struct {
 	order  run.SandboxRequest
 	ready  *provide.ReadySandbox // nil until it is entered
 	grant  *service.ModelGrant
+	egress *egress.Egress // of grant; nil if the agent has none
 	terms  *grant.Terms   // of grant
 	work   *relay.Work    // nil if no branch was asked for
 	branch *filelock.Lock // while it is worked on
@@ -134,7 +137,8 @@ func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*prov
 	}
 	who := e.subject(o)
 	who.MostSandboxes = e.limits.ofRun(o.Run).Sandboxes
-	box, err := e.Provide(ctx, who, provide.Options{Amend: func(ctx context.Context, p *plan.Plan) error { return e.amendRun(ctx, p, o) }})
+	who.Amend = func(ctx context.Context, p *plan.Plan) error { return e.amendRun(ctx, p, o) }
+	box, err := e.Provide(ctx, who, provide.Options{})
 	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
 	}
@@ -288,7 +292,17 @@ func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.C
 		return nil, err
 	}
 	p.terms = terms
-	return func(context.Context) error { return p.grant.Close() }, nil
+	if err := p.openEgress(ctx, s); err != nil {
+		return nil, errors.Join(err, p.grant.Close())
+	}
+	return func(context.Context) error { return errors.Join(p.egress.Close(), p.grant.Close()) }, nil
+}
+
+// openEgress gives the run the egress of its agent, under the grant.
+func (p *Sandbox) openEgress(ctx context.Context, s *provide.ReadySandbox) (err error) {
+	c := egress.ConfigOf(s.Plan, policy.HalfIsolated)
+	p.egress, err = p.runs.executor.egress.Open(ctx, s.Handle, s.Plan, egress.Options{Config: &c, Account: p.order.Account, Grant: p.grant.Grant})
+	return err
 }
 
 // Remove removes the sandbox and the workspace.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
@@ -58,7 +57,7 @@ func (e *Executor) withExternals(list []run.Variant, externals []config.External
 		}
 		external := run.External{ID: x.ID, Name: x.Name, Description: x.Description, URL: x.URL, Private: x.Private, Timeout: time.Duration(x.Timeout) * time.Second}
 		if x.HasToken {
-			source, err := service.KeySource(e.Settings, x.Token)
+			source, err := e.Settings.KeySource(x.Token)
 			if err != nil {
 				return nil, fmt.Errorf("runs.external.%s.token: %w", x.ID, err)
 			}

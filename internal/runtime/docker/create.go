@@ -93,6 +93,9 @@ func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recip
 	}
 	pins, err := made.addMounts()
 	if err == nil {
+		err = r.addResolvConf(made)
+	}
+	if err == nil {
 		err = r.addLayers(ctx, made)
 	}
 	if err == nil {

@@ -50,11 +50,11 @@ func (i *Instance) connect(ctx context.Context) (net.Conn, error) {
 	retry, look := firstRetry, time.Now().Add(stateCheckDelay)
 	for wait := stateCheckDelay; ; {
 		conn, err := wire.DialSocket(ctx, filepath.Join(i.wire, socketName))
-		if err == nil || !isStarting(err) {
+		if err == nil || !isStarting(err) && ctx.Err() == nil {
 			return conn, err
 		}
-		if time.Now().After(look) {
-			if err := i.checkRunning(ctx); err != nil {
+		if ctx.Err() == nil && time.Now().After(look) {
+			if err := i.checkRunning(ctx); err != nil && ctx.Err() == nil {
 				return nil, err
 			}
 			wait *= 2

@@ -116,7 +116,7 @@ func (r *recipe) labels() map[string]string {
 }
 
 func (r *recipe) hostConfig() (*container.HostConfig, error) {
-	dns, err := parseDNS(r.spec.DNS)
+	dns, err := parseDNS(r.nameServers())
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +131,13 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 		Mounts:         r.mounts,
 		NetworkMode:    container.NetworkMode(r.spec.Network),
 		DNS:            dns,
+		DNSOptions:     r.resolverOptions(),
 		ExtraHosts:     r.spec.ExtraHosts,
 		CapDrop:        r.capDrop(),
 		SecurityOpt:    r.securityOptions(),
 		MaskedPaths:    r.maskedPaths(),
 		ReadonlyPaths:  r.readOnlyPaths(),
-		Sysctls:        sysctls,
+		Sysctls:        r.sysctls(),
 		UsernsMode:     r.userNamespace(),
 		IpcMode:        container.IPCModePrivate,
 		CgroupnsMode:   container.CgroupnsModePrivate,
@@ -148,10 +149,29 @@ func (r *recipe) hostConfig() (*container.HostConfig, error) {
 	}, nil
 }
 
-// sysctls of every container. Shared memory that no process has attached ends
-// with the last one, as other memory does: a sandbox whose processes were ended
-// for want of memory does not keep it.
-var sysctls = map[string]string{"kernel.shm_rmid_forced": "1"}
+// sysctls returns the kernel's settings of the container. Shared memory that no process
+// has attached ends with the last one, as other memory does: a sandbox whose processes
+// were ended for want of memory does not keep it.
+func (r *recipe) sysctls() map[string]string {
+	settings := map[string]string{"kernel.shm_rmid_forced": "1"}
+	maps.Copy(settings, r.spec.Sysctls())
+	return settings
+}
+
+// nameServers returns the addresses of the resolver: the sandbox's own without a network.
+func (r *recipe) nameServers() []string {
+	if r.spec.Network == "none" && len(r.spec.DNS) == 0 {
+		return []string{sandbox.NameServer}
+	}
+	return r.spec.DNS
+}
+
+func (r *recipe) resolverOptions() []string {
+	if r.spec.Network != "none" {
+		return nil
+	}
+	return sandbox.ResolverOptions()
+}
 
 // readOnlyPaths are the engine's usual ones, and the guest's own files, through which
 // root inside could change its OOM score. Podman takes no such list.

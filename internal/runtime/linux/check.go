@@ -40,10 +40,8 @@ func specGaps(spec *sandbox.Spec) []sandbox.Gap {
 			gaps = append(gaps, sandbox.Gap{Field: field, Reason: reason, Remedy: remedy})
 		}
 	}
-	add(spec.Paired, "sandbox.networkAllow", "a networked half takes a network, which sandboxes without an engine do not have yet",
-		"remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker")
-	add(spec.Network != "none" && !spec.Paired, "docker.network", fmt.Sprintf("network %q: sandboxes without an engine have no network yet", spec.Network),
-		"set docker.network to none, or sandbox.backend to docker")
+	add(spec.Network != "none", "docker.network", fmt.Sprintf("network %q: sandboxes without an engine have no network of their own", spec.Network),
+		"set docker.network to none and name what may be reached in sandbox.egress, or set sandbox.backend to docker")
 	add(!dropsAll(spec.CapDrop), "docker.capDrop", "no capability is ever left to a sandbox here, and the list does not drop all of them",
 		"set docker.capDrop to [\"ALL\"], or sandbox.backend to docker")
 	add(len(spec.DNS) > 0, "docker.dns", "there is no network to ask a name server over", elsewhere)

@@ -129,7 +129,6 @@ func TestGaps(t *testing.T) {
 	l := newSite(t)
 	for field, change := range map[string]func(*sandbox.Spec){
 		"docker.network":         func(s *sandbox.Spec) { s.Network = "bridge" },
-		"sandbox.networkAllow":   func(s *sandbox.Spec) { s.Paired, s.Network = true, "bridge" },
 		"docker.capDrop":         func(s *sandbox.Spec) { s.CapDrop = []string{"NET_RAW"} },
 		"docker.dns":             func(s *sandbox.Spec) { s.DNS = []string{"10.0.0.1"} },
 		"docker.gpus":            func(s *sandbox.Spec) { s.GPUs = "all" },

@@ -83,6 +83,7 @@ func etcFiles(spec *sandbox.Spec) []blueprint.Mount {
 	return []blueprint.Mount{
 		{Kind: blueprint.File, Target: "/etc/hostname", Text: spec.Host() + "\n", Mode: 0o644},
 		{Kind: blueprint.File, Target: "/etc/hosts", Text: hosts.String(), Mode: 0o644},
+		{Kind: blueprint.File, Target: "/etc/resolv.conf", Text: sandbox.ResolvConf(), Mode: 0o644},
 	}
 }
 

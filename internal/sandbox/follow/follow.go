@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -28,9 +29,10 @@ const (
 type Follower struct {
 	Tree  *overlay.Tree
 	Files Files
-	Hide  func(overlay.Candidate) overlay.Cover // as in the request of the overlay; may be nil
+	Hide  overlay.HideFunc // as in the request of the overlay; may be nil
 	Log   *slog.Logger
 
+	mu     sync.Mutex        // held while edits are handed over, or rejected changes taken back
 	handed map[string]string // what was handed over and is not noted yet, by its SHA-256; "" is a removal
 }
 
@@ -105,7 +107,7 @@ func (f *Follower) loop(ctx context.Context, w *watcher) error {
 	}
 }
 
-// collect notes what an event is about. A new directory is watched, and what is in it
+// collect notes the path of an event. A new directory is watched, and what is in it
 // already is noted too.
 func (f *Follower) collect(ctx context.Context, w *watcher, event fsnotify.Event, pending map[string]bool) error {
 	path := w.relative(event.Name)
@@ -155,13 +157,23 @@ func (f *Follower) handOver(ctx context.Context, pending map[string]bool) {
 		return
 	}
 	defer root.Close() //nolint:errcheck // it was only read
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.handed = map[string]string{}
 	paths := slices.Sorted(maps.Keys(pending))
+	covers, err := f.Tree.Covers(ctx, paths, f.Hide)
+	if err != nil {
+		f.report(ctx, f.Tree.Base, err) // a secret may be among them
+		return
+	}
+	f.conceal(ctx, covers)
 	for _, path := range slices.Backward(paths) {
 		f.report(ctx, path, f.remove(ctx, root, path))
 	}
 	for _, path := range paths {
-		f.report(ctx, path, f.write(ctx, root, path))
+		if _, covered := covers[path]; !covered {
+			f.report(ctx, path, f.write(ctx, root, path))
+		}
 	}
 	if err := f.Tree.NoteHanded(f.handed); err != nil && len(f.handed) > 0 {
 		f.Log.WarnContext(ctx, "edits of the host were handed to the sandbox and not recorded", "error", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type stage struct {
 	tree *overlay.Tree
 
 	insideFiles *guestfs.Files
+	follower    *follow.Follower
 }
 
 // eachKind runs a test with an overlay of the kernel and with a copy.
@@ -78,6 +80,17 @@ func (s *stage) mount() string {
 	return fmt.Sprintf("mount -t overlay overlay -o redirect_dir=on,volatile,lowerdir=%s,upperdir=%s,workdir=%s %s", s.base, s.tree.Upper(), s.tree.Work(), s.dir)
 }
 
+// hideEnv hides every .env.
+func hideEnv(_ context.Context, walk func(look func(overlay.Candidate)) error) (map[string]overlay.Cover, error) {
+	covers := map[string]overlay.Cover{}
+	err := walk(func(c overlay.Candidate) {
+		if filepath.Base(c.Path) == ".env" {
+			covers[c.Path] = overlay.Cover{Hide: true}
+		}
+	})
+	return covers, err
+}
+
 // follow starts the follower, and waits until it has seen an edit.
 func (s *stage) follow(g *machinetest.Guest) {
 	s.t.Helper()
@@ -86,7 +99,7 @@ func (s *stage) follow(g *machinetest.Guest) {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
-	f := &follow.Follower{Tree: s.tree, Files: files, Log: slog.New(slog.DiscardHandler), Hide: func(c overlay.Candidate) overlay.Cover { return overlay.Cover{Hide: filepath.Base(c.Path) == ".env"} }}
+	f := &follow.Follower{Tree: s.tree, Files: files, Log: slog.New(slog.DiscardHandler), Hide: hideEnv}
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	s.t.Cleanup(func() {
@@ -95,7 +108,7 @@ func (s *stage) follow(g *machinetest.Guest) {
 			s.t.Error(err)
 		}
 	})
-	s.insideFiles = files
+	s.insideFiles, s.follower = files, f
 	s.host("ready", "yes\n")
 	s.wants("ready", "yes\n")
 }
@@ -152,6 +165,23 @@ func (s *stage) wants(path, content string) {
 	}
 }
 
+// recorded waits until these files are recorded as hidden, and no others, in the tree
+// that changes are read from too.
+func (s *stage) recorded(paths ...string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		again, err := overlay.Load(s.tree.Dir)
+		mustDo(s.t, err)
+		if len(again.Hidden) == len(paths) && !slices.ContainsFunc(paths, func(path string) bool { return !again.IsHidden(path) }) {
+			s.tree = again
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("recorded as hidden: %+v", again.Hidden)
+		}
+	}
+}
+
 // changes are the paths that the overlay says the agent has changed.
 func (s *stage) changes() string {
 	s.t.Helper()
@@ -161,6 +191,17 @@ func (s *stage) changes() string {
 		list = append(list, string(change.Kind)+" "+change.Path)
 	}
 	return strings.Join(list, ", ")
+}
+
+// wantsChanges waits until the overlay has these changes: a temporary file of a save
+// may have been handed over and be removed a moment later.
+func (s *stage) wantsChanges(list string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); s.changes() != list; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("changes: %s, want %s", s.changes(), list)
+		}
+	}
 }
 
 // A file that the host saves, makes or removes is so inside, and no change of the
@@ -186,9 +227,7 @@ func TestEditsReachTheAgent(t *testing.T) {
 		s.host("src/two", "back\n")
 		s.wants("src/two", "back\n")
 		s.agent("own", "mine\n")
-		if got := s.changes(); got != "added own" {
-			t.Errorf("changes: %s", got)
-		}
+		s.wantsChanges("added own")
 		if begun, err := s.tree.AsBegun("src/two"); !begun || err != nil {
 			t.Errorf("a file that was handed over is a conflict: %v", err)
 		}
@@ -217,16 +256,40 @@ func TestTheAgentsChangesStay(t *testing.T) {
 	})
 }
 
-// Secrets and the files of git are not handed over.
-func TestWhatIsNotFollowed(t *testing.T) {
+// The files of git are not handed over, nor are secrets: those that the host makes
+// while the agent works go from where the kernel shows them, and are no change.
+func TestSecretsOfTheHostAreHidden(t *testing.T) {
 	eachKind(t, func(s *stage) {
 		mustDo(t, os.Mkdir(filepath.Join(s.base, ".git"), 0o755))
 		s.host(".git/HEAD", "ref: refs/heads/main\n")
-		s.host(".env", "TOKEN=1\n")
+		s.agent("mine/.env", "AGENT=1\n")
+		if s.inside("src/.env") != "" { // asked for, so that the kernel has it as missing in its caches
+			t.Fatal("there is a secret before it is made")
+		}
+		mustDo(t, os.Mkdir(filepath.Join(s.base, "mine"), 0o755))
+		for _, path := range []string{".env", "src/.env", "mine/.env"} {
+			s.host(path, "TOKEN=1\n")
+		}
 		s.host("last", "host\n")
 		s.wants("last", "host\n")
-		if s.tree.Kind == overlay.Copy && (s.inside(".env") != "" || s.inside(".git/HEAD") != "") {
-			t.Error("a secret or a file of git was handed over")
+		for _, path := range []string{".env", "src/.env"} {
+			s.wants(path, "")
+		}
+		s.wants("mine/.env", "AGENT=1\n")
+		if s.tree.Kind == overlay.Copy && s.inside(".git/HEAD") != "" {
+			t.Error("a file of git was handed over")
+		}
+		if s.tree.Kind == overlay.Kernel {
+			s.recorded(".env", "src/.env")
+		}
+		if got := s.changes(); strings.Contains(got, "deleted") {
+			t.Errorf("changes: %s", got)
+		}
+		s.host(".env", "TOKEN=2\n")
+		s.host("last", "again\n")
+		s.wants("last", "again\n")
+		if got := s.inside(".env"); got != "" {
+			t.Errorf("a saved secret is %q inside", got)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // MaxFile is the largest file that is handed over. Larger ones come with a refresh.
@@ -64,18 +65,16 @@ func (f *Follower) write(ctx context.Context, root *os.File, rel string) error {
 	case facts.Kind != hostpath.KindFile:
 		return nil
 	}
-	if covered, err := f.Tree.IsCovered(rel, f.Hide); err != nil || covered {
-		return err
-	}
 	content, err := hostpath.ReadRegularBeneath(root, rel, MaxFile)
 	if err != nil {
 		return err
 	}
 	options := &guestfs.WriteOptions{Mode: facts.Mode.Perm()}
-	switch same, err := f.condition(ctx, rel, content, options); {
-	case err != nil:
+	same, err := f.condition(ctx, rel, content, options)
+	if err != nil {
 		return ignoreChanged(err)
-	case same:
+	}
+	if same && f.isCopied(rel) {
 		f.handed[rel] = sum(content)
 		return nil
 	}
@@ -84,6 +83,14 @@ func (f *Follower) write(ctx context.Context, root *os.File, rel string) error {
 	}
 	f.handed[rel] = sum(content)
 	return nil
+}
+
+// isCopied reports whether the agent sees a file of its own side. The kernel shows a
+// file of the base that was written in place, but programs inside that watch it are
+// told only of what is written inside.
+func (f *Follower) isCopied(rel string) bool {
+	above, err := f.Tree.IsAbove(rel)
+	return f.Tree.Kind != overlay.Kernel || err != nil || above
 }
 
 // condition completes the options of a write so that it replaces only what the agent
@@ -100,6 +107,9 @@ func (f *Follower) condition(ctx context.Context, rel string, content []byte, op
 		return false, errTouched
 	default:
 		options.IfVersion = info.Version
+	}
+	if _, removed := f.handed[rel]; removed {
+		return false, nil // the host has made it again meanwhile
 	}
 	if untouched, err := f.Tree.Untouched(rel); err != nil || !untouched {
 		return false, errors.Join(err, errTouched)

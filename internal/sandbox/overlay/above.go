@@ -12,6 +12,22 @@ import (
 	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
+// IsAbove reports whether the sandbox has something of its own at a path, not what the
+// base shows there.
+func (t *Tree) IsAbove(rel string) (bool, error) {
+	above, err := hostpath.OpenDir(t.above())
+	if err != nil {
+		return false, err
+	}
+	defer above.Close()
+	r, err := reach(above, rel)
+	if err != nil {
+		return false, err
+	}
+	closeFile(r.dir)
+	return r.path == rel && r.st != nil, nil
+}
+
 // noteAbove returns what the sandbox has at a path if that is the same as what
 // the base has: as long as it stays so, a later edit of the host is no change of
 // the sandbox.

@@ -22,7 +22,7 @@ func refuseBase(base, reason, hint string) error {
 	return errhint.With(fmt.Errorf("%q %w: %s", base, ErrBase, reason), hint)
 }
 
-// checkBase refuses directories that nobody means to give to an agent, and those
+// checkBase refuses a root, a home and the like as a base, and directories
 // that hold what the agent must not see.
 func checkBase(r Request) (hostpath.Facts, error) {
 	const hint = "Give the directory of one project."

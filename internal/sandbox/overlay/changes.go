@@ -41,7 +41,7 @@ func (t *Tree) read(ctx context.Context, most int, yield func(Change, error) boo
 		return err
 	}
 	defer above.Close()
-	applied, err := readApplied(filepath.Join(t.Dir, appliedName))
+	applied, err := t.applied()
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +30,7 @@ func (t *Tree) makeCopy(ctx context.Context, base *os.File, covers map[string]Co
 	if err := clone.Tree(ctx, base, tree, clone.Options{}); err != nil {
 		return fmt.Errorf("copy of %q: %w", t.Base, err)
 	}
-	for _, rel := range slices.Sorted(maps.Keys(covers)) {
+	for _, rel := range inOrder(covers) {
 		if err := t.coverCopy(tree, rel, covers[rel]); err != nil {
 			return fmt.Errorf("hide %.300q: %w", rel, err)
 		}
@@ -103,7 +101,7 @@ func (t *Tree) makeUpper(base *os.File, covers map[string]Cover) error {
 	if err := t.probeMarks(upper); err != nil {
 		return err
 	}
-	for _, rel := range slices.Sorted(maps.Keys(covers)) {
+	for _, rel := range inOrder(covers) {
 		if err := t.coverUpper(base, upper, rel, covers[rel]); err != nil {
 			return fmt.Errorf("hide %.300q: %w", rel, err)
 		}

@@ -139,26 +139,6 @@ func handedLines(n *notes, rel, sum string, lines []appliedLine) ([]appliedLine,
 	return append(above, last), nil
 }
 
-// IsCovered reports whether a file of the base is one that a sandbox does not see as
-// it is.
-func (t *Tree) IsCovered(rel string, hide func(Candidate) Cover) (bool, error) {
-	root, err := t.openBase()
-	if err != nil || hide == nil {
-		return false, err
-	}
-	defer root.Close()
-	r, err := reach(root, rel)
-	if err != nil {
-		return false, err
-	}
-	defer closeFile(r.dir)
-	if r.st == nil || r.path != rel || !entryOf(r.st).isRegular() {
-		return false, nil
-	}
-	cover := hide(Candidate{Path: rel, Size: r.st.Size, dir: r.dir, name: path.Base(rel)})
-	return cover.Hide || cover.Instead != nil, nil
-}
-
 // followedName is a file whose time says up to when edits of the host were looked for.
 const followedName = "followed"
 

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,23 @@ func (t *Tree) HostChanged(ctx context.Context, limit int) ([]string, error) {
 	return t.hostWalk(ctx, hostWalk{limit: limit})
 }
 
-// hostWalk carries a walk out.
+// CountHostChanged counts files of the base that are not what the agent began with.
+// It looks at most entries; all is false if the base has more. What is hidden from the
+// agent does not count, nor does what git keeps for itself.
+func (t *Tree) CountHostChanged(ctx context.Context, most int) (files int, all bool, err error) {
+	found, err := t.hostWalk(ctx, hostWalk{limit: MaxBase, left: most, skipGit: true})
+	for _, rel := range found {
+		if !t.IsHidden(rel) {
+			files++
+		}
+	}
+	if errors.Is(err, errTooMany) {
+		return files, false, nil
+	}
+	return files, err == nil, err
+}
+
+// hostWalk carries a walk out. What it found before an error is returned with it.
 func (t *Tree) hostWalk(ctx context.Context, w hostWalk) ([]string, error) {
 	root, err := t.openBase()
 	if err != nil {
@@ -33,9 +50,9 @@ func (t *Tree) hostWalk(ctx context.Context, w hostWalk) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.ctx, w.tree, w.notes, w.applied, w.left = ctx, t, n, n.appliedByDir(), MaxBase
+	w.ctx, w.tree, w.notes, w.applied, w.left = ctx, t, n, n.appliedByDir(), cmp.Or(w.left, MaxBase)
 	if err := w.dir(root, "", 0); err != nil && !errors.Is(err, errStopped) {
-		return nil, fmt.Errorf("base %q: %w", t.Base, err)
+		return w.found, fmt.Errorf("base %q: %w", t.Base, err)
 	}
 	return w.found, nil
 }
@@ -49,7 +66,8 @@ type hostWalk struct {
 	applied map[string]map[string]*entry // directory, name, what counts as begun; nil: nothing
 	limit   int
 	dirs    bool // list directories too
-	left    int
+	skipGit bool // leave out what git keeps for itself
+	left    int  // entries that are looked at; 0 is MaxBase
 	found   []string
 }
 
@@ -76,6 +94,9 @@ func (w *hostWalk) dir(dir *os.File, rel string, depth int) error {
 	for _, name := range names {
 		was, ok := noted[name]
 		delete(noted, name)
+		if w.skipGit && name == ".git" {
+			continue
+		}
 		if err := w.entry(dir, name, path.Join(rel, name), notedEntry{was, ok}, depth); err != nil {
 			return err
 		}

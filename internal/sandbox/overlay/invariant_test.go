@@ -37,7 +37,7 @@ func TestInvariant_UPPER_IS_THE_KERNELS(t *testing.T) {
 }
 
 // inodes lists what the kernel or a sandbox writes to in the directory of an
-// overlay. The kernel's own directory in work lets nobody in.
+// overlay. The kernel's own directory in work has no permissions.
 func inodes(t *testing.T, dir string) (text string) {
 	t.Helper()
 	for _, part := range []string{"upper", "work", "tree"} {

@@ -87,6 +87,18 @@ func (t *Tree) loadNotes() (*notes, error) {
 	return t.notes, nil
 }
 
+// applied returns what counts as begun in spite of the manifest, by path. It is not
+// changed later.
+func (t *Tree) applied() (map[string]appliedLine, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := t.loadNotes()
+	if err != nil {
+		return nil, err
+	}
+	return n.applied, nil
+}
+
 // versions tells whether the files of the notes are those that were read.
 type versions struct{ manifest, applied entry }
 

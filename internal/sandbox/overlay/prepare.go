@@ -26,7 +26,7 @@ type Request struct {
 	Want      Kind // "": Auto
 	Kernel    KernelMount
 	CopyLimit Limit
-	Hide      func(Candidate) Cover // decides which files are not visible inside; nil: none
+	Hide      HideFunc // decides which files are not visible inside; nil: none
 }
 
 // Prepare makes an overlay, or opens the one that is there, which may be mounted.
@@ -131,16 +131,20 @@ func (t *Tree) fill(ctx context.Context, r Request) error {
 }
 
 // noteBase writes the manifest of the base and returns what is to be hidden.
-func (t *Tree) noteBase(ctx context.Context, root *os.File, hide func(Candidate) Cover) (map[string]Cover, error) {
-	s := scan{ctx: ctx, hide: hide, hashNew: true}
-	if err := s.write(filepath.Join(t.Dir, baseManifest), root); err != nil {
+func (t *Tree) noteBase(ctx context.Context, root *os.File, hide HideFunc) (map[string]Cover, error) {
+	s := scan{ctx: ctx, hashNew: true}
+	covers, err := hide.run(ctx, func(look func(Candidate)) error {
+		s.look = look
+		return s.write(filepath.Join(t.Dir, baseManifest), root)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("base %q: %w", t.Base, err)
 	}
 	if t.Kind == Copy {
 		entries := MaxBase - s.left
 		t.Began = Limit{Bytes: s.bytes + int64(entries)*blockSize, Files: entries}
 	}
-	return s.covers, nil
+	return covers, nil
 }
 
 // blockSize is what the smallest file takes of most disks.

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -219,7 +220,7 @@ func TestHiddenFiles(t *testing.T) {
 	base := map[string]string{".env": "KEY=1\n", "src/.env": "KEY=2\n", "src/code.go": "x\n", ".git/config": "[core]\nurl = https://token@host\n", "odd/\xff\x1b/.env": "KEY=3\n"}
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
-			s := newStage(t, w, base, hideSecrets)
+			s := newStage(t, w, base, hideEach(hideSecrets))
 			if len(s.Hidden) != 4 {
 				t.Errorf("hidden: %+v", s.Hidden)
 			}
@@ -238,5 +239,18 @@ func TestHiddenFiles(t *testing.T) {
 			s.inside(t, `! test -e .env; echo MINE=1 > .env; echo more >> .git/config; rm -r src`)
 			s.expect(t, "modified .env hidden", "modified .git/config hidden", "deleted src/", "deleted src/code.go", "deleted src/.env hidden")
 		})
+	}
+}
+
+// hideEach returns a HideFunc that decides about every file by itself.
+func hideEach(decide func(Candidate) Cover) HideFunc {
+	return func(_ context.Context, walk func(look func(Candidate)) error) (map[string]Cover, error) {
+		covers := map[string]Cover{}
+		err := walk(func(c Candidate) {
+			if cover := decide(c); cover.Hide {
+				covers[c.Path] = cover
+			}
+		})
+		return covers, err
 	}
 }

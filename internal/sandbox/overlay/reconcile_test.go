@@ -196,6 +196,14 @@ func TestHostChanged(t *testing.T) {
 		if got, err := s.HostChanged(t.Context(), 2); err != nil || len(got) != 2 {
 			t.Errorf("limited: %q, %v", got, err)
 		}
+		fill(t, s.Base, map[string]string{".git/index": "new\n"})
+		s.Hidden = append(s.Hidden, Hidden{Path: "more/x"})
+		if n, all, err := s.CountHostChanged(t.Context(), 1000); n != 3 || !all || err != nil {
+			t.Errorf("counted %d, all %v, %v", n, all, err)
+		}
+		if n, all, err := s.CountHostChanged(t.Context(), 12); n > 2 || all || err != nil {
+			t.Errorf("counted %d of a part, all %v, %v", n, all, err)
+		}
 	})
 }
 

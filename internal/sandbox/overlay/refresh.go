@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,12 +19,17 @@ import (
 // what the agent begins with, except where the agent has changes of its own: those
 // keep the state that they began with. It returns how many files were brought
 // up to date. hide is that of Request, for files that are new.
-func (t *Tree) Refresh(ctx context.Context, hide func(Candidate) Cover) (int, error) {
+func (t *Tree) Refresh(ctx context.Context, hide HideFunc) (int, error) {
 	release, err := holdDir(ctx, path.Dir(t.Dir))
 	if err != nil {
 		return 0, err
 	}
 	defer release()
+	now, err := Load(t.Dir) // a follower may have hidden more since
+	if err != nil {
+		return 0, err
+	}
+	t.Hidden = now.Hidden
 	if err := t.Reconcile(ctx); err != nil {
 		return 0, err
 	}
@@ -38,17 +44,22 @@ func (t *Tree) Refresh(ctx context.Context, hide func(Candidate) Cover) (int, er
 	if err != nil {
 		return 0, err
 	}
-	done, err := t.bringIn(ctx, edits, changed, hide)
+	edits = slices.DeleteFunc(edits, func(rel string) bool { return changed[rel] })
+	covers, err := t.Covers(ctx, edits, hide)
+	if err != nil {
+		return 0, err
+	}
+	err = t.bringIn(ctx, edits, covers)
 	if err != nil {
 		return 0, fmt.Errorf("refresh the overlay of %q: %w", t.Base, err)
 	}
-	if len(done) == 0 {
+	if len(edits) == 0 {
 		return 0, nil
 	}
 	if t.Kind == Copy {
 		time.Sleep(tick) // what was written a moment ago cannot be noted
 	}
-	return len(done), errors.Join(t.NoteApplied(done...), t.save())
+	return len(edits), errors.Join(t.NoteApplied(edits...), t.save())
 }
 
 // hostEdits returns everything of the base that is not as the agent began with,
@@ -57,31 +68,25 @@ func (t *Tree) hostEdits(ctx context.Context) ([]string, error) {
 	return t.hostWalk(ctx, hostWalk{limit: MaxBase, dirs: true})
 }
 
-// bringIn brings edits of the host to where the sandbox sees them, and returns
-// those that it did.
-func (t *Tree) bringIn(ctx context.Context, edits []string, changed map[string]bool, hide func(Candidate) Cover) ([]string, error) {
+// bringIn brings edits of the host to where the sandbox sees them.
+func (t *Tree) bringIn(ctx context.Context, edits []string, covers map[string]Cover) error {
 	base, err := t.openBase()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer base.Close()
 	above, err := hostpath.OpenDir(t.above())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer above.Close()
-	b := bringer{t, base, above, hide, t.hiddenPaths()}
-	var done []string
+	b := bringer{t, base, above, covers, t.hiddenPaths()}
 	for _, rel := range edits {
-		if changed[rel] {
-			continue
-		}
 		if err := errors.Join(ctx.Err(), b.one(rel)); err != nil {
-			return nil, fmt.Errorf("%.300q: %w", rel, err)
+			return fmt.Errorf("%.300q: %w", rel, err)
 		}
-		done = append(done, rel)
 	}
-	return done, nil
+	return nil
 }
 
 // bringer brings edits of the host in.
@@ -89,7 +94,7 @@ type bringer struct {
 	tree   *Tree
 	base   *os.File
 	above  *os.File
-	hide   func(Candidate) Cover
+	covers map[string]Cover
 	hidden map[string]string
 }
 
@@ -107,7 +112,7 @@ func (b bringer) one(rel string) error {
 	if r.path != rel {
 		r.st = nil // a directory above is gone, too
 	}
-	if cover := b.cover(rel, r); cover.Hide && b.tree.Kind == Kernel {
+	if cover := b.covers[rel]; cover.Hide && b.tree.Kind == Kernel {
 		return b.tree.coverUpper(b.base, b.above, rel, cover)
 	} else if cover.Hide {
 		return b.tree.coverCopy(b.above, rel, cover)
@@ -116,13 +121,6 @@ func (b bringer) one(rel string) error {
 		return nil
 	}
 	return b.copyOne(rel, r)
-}
-
-func (b bringer) cover(rel string, r reached) Cover {
-	if b.hide == nil || r.st == nil || r.st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return Cover{}
-	}
-	return b.hide(Candidate{Path: rel, Size: r.st.Size, dir: r.dir, name: path.Base(rel)})
 }
 
 // copyOne makes the copy have what the base has at a path.

@@ -10,7 +10,7 @@ import (
 func TestRefresh(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
-			s := newStage(t, w, project(), hideSecrets)
+			s := newStage(t, w, project(), hideEach(hideSecrets))
 			s.inside(t, `echo agent >> README.md; rm dir/one; echo n > new; echo x > src/util.go`)
 			s.apply(t, map[string]string{"new": "n\n"}, "dir/one")
 			at := func(name string) string { return filepath.Join(s.Base, name) }
@@ -19,7 +19,7 @@ func TestRefresh(t *testing.T) {
 				t.Fatal(err)
 			}
 			fill(t, s.Base, map[string]string{"swap/in": "in\n"})
-			n, err := s.Refresh(t.Context(), hideSecrets)
+			n, err := s.Refresh(t.Context(), hideEach(hideSecrets))
 			if err != nil || n == 0 {
 				t.Fatal(n, err)
 			}

@@ -20,23 +20,6 @@ import (
 // tick is longer than the clock of any file system stands still.
 const tick = 20 * time.Millisecond
 
-// Candidate is a regular file of the base that may have to be hidden.
-type Candidate struct {
-	Path string // relative to the base
-	Size int64
-	dir  *os.File
-	name string
-}
-
-// Open opens the file for reading.
-func (c Candidate) Open() (*os.File, error) { return openFileAt(c.dir, c.name) }
-
-// Cover is what the sandbox sees in place of a file. The zero value is the file.
-type Cover struct {
-	Hide    bool
-	Instead []byte // nil: nothing is there
-}
-
 // scan is one walk through a tree that writes a manifest of it.
 type scan struct {
 	ctx     context.Context
@@ -46,9 +29,8 @@ type scan struct {
 	limit   Limit // of regular files; zero: none
 	files   int
 	bytes   int64
-	hide    func(Candidate) Cover
-	covers  map[string]Cover
-	hashNew bool // hash what changed a moment ago
+	look    func(Candidate) // decides whether a file is hidden; nil: none is
+	hashNew bool            // hash what changed a moment ago
 }
 
 // errLimit means that a tree is larger than the limit of the scan.
@@ -60,7 +42,7 @@ func (s *scan) run(root *os.File) error {
 	if err := unix.Fstat(int(root.Fd()), &st); err != nil {
 		return err
 	}
-	s.device, s.left, s.covers = st.Dev, MaxBase, map[string]Cover{}
+	s.device, s.left = st.Dev, MaxBase
 	if err := s.dir(root, "", hostpath.ID{Device: st.Dev, Inode: st.Ino}, 0); err != nil {
 		return err
 	}
@@ -120,7 +102,7 @@ func (s *scan) enter(dir *os.File, rel string, below []subdirectory, depth int) 
 	return nil
 }
 
-// entry notes one entry and decides whether it is hidden.
+// entry notes one entry.
 func (s *scan) entry(dir *os.File, name, rel string, st *unix.Stat_t) (err error) {
 	e := entryOf(st)
 	switch {
@@ -132,22 +114,15 @@ func (s *scan) entry(dir *os.File, name, rel string, st *unix.Stat_t) (err error
 		if s.hashNew && time.Since(time.Unix(0, e.Ctime)) < tick {
 			e.Sum, err = sumAt(dir, name)
 		}
-		s.cover(Candidate{Path: path.Join(rel, name), Size: st.Size, dir: dir, name: name})
+		if s.look != nil {
+			s.look(Candidate{Path: path.Join(rel, name), Size: st.Size, dir: dir, name: name})
+		}
 	}
 	if s.limit != (Limit{}) && (s.files > s.limit.Files || s.bytes > s.limit.Bytes) {
 		return errLimit
 	}
 	s.out.add(name, e)
 	return err
-}
-
-func (s *scan) cover(c Candidate) {
-	if s.hide == nil {
-		return
-	}
-	if cover := s.hide(c); cover.Hide {
-		s.covers[c.Path] = cover
-	}
 }
 
 // sumAt returns the SHA-256 of a file's content.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // ordinary is the uid that the tests run as once more.
@@ -26,6 +28,7 @@ type way struct {
 	kernel KernelMount
 	mount  string // options; "" for a copy
 	enter  []string
+	engine func(testing.TB) string // returns the host of the engine that mounts it; nil if none does
 }
 
 func ways() []way {
@@ -97,12 +100,24 @@ func deep(name string, levels uint32) error {
 // eachWay runs a test with every way that this user has.
 func eachWay(t *testing.T, base map[string]string, test func(*testing.T, *stage)) {
 	t.Helper()
-	for _, w := range ways() {
+	for _, w := range append(ways(), engineWays(t)...) {
 		t.Run(w.name, func(t *testing.T) { test(t, newStage(t, w, base, nil)) })
 	}
 }
 
-func newStage(t *testing.T, w way, base map[string]string, hide func(Candidate) Cover) *stage {
+// engineWays returns overlays that engines mount, for attacks: they do it as root.
+func engineWays(t *testing.T) (all []way) {
+	t.Helper()
+	if os.Geteuid() != 0 || !strings.HasPrefix(t.Name(), "TestAttack") {
+		return nil
+	}
+	for name, engine := range enginetest.Overlays() {
+		all = append(all, way{name: name, want: Kernel, kernel: KernelMount{Marks: MarksTrusted}, mount: "redirect_dir=on", engine: engine})
+	}
+	return all
+}
+
+func newStage(t *testing.T, w way, base map[string]string, hide HideFunc) *stage {
 	t.Helper()
 	top := t.TempDir()
 	dir := filepath.Join(top, "base")
@@ -155,6 +170,11 @@ func (s *stage) inside(t *testing.T, script string) {
 
 func (s *stage) tryInside(t *testing.T, script string) (string, error) {
 	t.Helper()
+	if s.way.engine != nil {
+		mounted := enginetest.Overlay{Base: s.Base, Upper: s.Upper(), Work: s.Work(), Beside: filepath.Dir(s.Base)}
+		out, err := mounted.Run(t, s.way.engine(t), "set -e\n"+script)
+		return string(out), err
+	}
 	enter := "cd " + s.Source()
 	if s.way.mount != "" {
 		at := t.TempDir()

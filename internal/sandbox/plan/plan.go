@@ -57,6 +57,7 @@ type Plan struct {
 	// SearchPath is the PATH of commands, "" for the usual one. It is known once the
 	// image is.
 	SearchPath string
+	Home       string // HOME of commands, "" for the workdir
 	Warnings   []config.Problem
 
 	home       string
@@ -214,8 +215,7 @@ func (p *Plan) checkPolicy(r Request) error {
 	}
 	p.Warnings = slices.Concat(p.Warnings, disk.warnings())
 	p.Findings = append(p.Findings, p.checkUser()...)
-	docker.Network = p.isolatedNetwork()
-	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, docker, docker.User)...)
+	p.Findings = append(p.Findings, policy.SetupObstacles(docker.SetupCommand, p.setupSandbox(), docker.User)...)
 	p.Env = policy.SanitizeEnv(policy.EnvRequest{Configured: docker.Env, AllowSecret: p.Agent.Sandbox.AllowSecretEnv})
 	return nil
 }
@@ -287,4 +287,14 @@ func (p *Plan) Refusal() error {
 	}
 	err := fmt.Errorf("%w: %w", sandbox.ErrDenied, errors.Join(all...))
 	return errhint.With(err, strings.Join(hints, " "))
+}
+
+// setupSandbox is the sandbox that is set up, as configured: of two halves the one without
+// network and egress, which is set up too.
+func (p *Plan) setupSandbox() config.Sandbox {
+	box := p.Agent.Sandbox
+	if box.Docker.Network = p.isolatedNetwork(); p.Router.Paired() {
+		box.Egress.Mode = config.EgressOff
+	}
+	return box
 }

@@ -73,13 +73,13 @@ func (p *Plan) isolatedNetwork() string {
 }
 
 // fillPair describes the networked half: the same sandbox under another name,
-// with a network. It shares the mounts, so that pinning them pins both.
+// with a network, or with egress where none is configured. It shares the mounts, so that pinning them pins both.
 func (p *Plan) fillPair() {
 	if !p.Router.Paired() {
 		return
 	}
-	p.Spec.Paired = true
 	net := *p.Spec
+	net.NetworkedHalf = true
 	net.Name, net.Network = policy.PairName(p.Spec.Name), policy.PairNetwork(p.Agent.Sandbox.Docker.Network)
 	p.Net = &net
 }

@@ -41,6 +41,8 @@ type DirectoryOptions struct {
 	Programs []string
 	// Exact refuses a running sandbox that was made with other settings.
 	Exact bool
+	// Adjust, if set, changes the settings after everything else.
+	Adjust func(*config.Agent)
 }
 
 // Directory returns the directory that cwd belongs to, without an id.
@@ -55,7 +57,11 @@ func (s *Settings) Directories() directory.Records {
 
 // DirectorySubject returns the subject of the sandbox of a recorded directory.
 func (s *Settings) DirectorySubject(d *directory.Directory, o DirectoryOptions) Subject {
-	return Subject{SessionKey: "agent:" + config.DirectoryAgent + ":" + d.ID, Adjust: func(agent *config.Agent) { adjustDirectory(agent, d, o) }}
+	return Subject{
+		SessionKey: "agent:" + config.DirectoryAgent + ":" + d.ID,
+		Adjust:     func(agent *config.Agent) { adjustDirectory(agent, d, o) },
+		Amend:      func(_ context.Context, p *plan.Plan) error { return s.amendDirectory(p, o) },
+	}
 }
 
 // adjustDirectory sets what the sandbox of a directory has. The entry of agent dir in the
@@ -64,7 +70,7 @@ func adjustDirectory(agent *config.Agent, d *directory.Directory, o DirectoryOpt
 	box := &agent.Sandbox
 	origin := config.Origin{Source: "agent", Path: "the directory's sandbox"}
 	own := func(key string) bool { return agent.Origins[key].Source == "agent" }
-	agent.Workspace, box.Scope = d.Path, config.ScopeSession
+	agent.Workspace, box.Scope, box.Mode = d.Path, config.ScopeSession, config.ModeAll
 	agent.Origins["workspace"], agent.Origins["sandbox.scope"] = origin, origin
 	if o.Access != "" || !own("sandbox.workspaceAccess") {
 		box.WorkspaceAccess = cmp.Or(o.Access, DirectoryAccess)
@@ -74,25 +80,32 @@ func adjustDirectory(agent *config.Agent, d *directory.Directory, o DirectoryOpt
 		box.Docker.Image = cmp.Or(image, rootfs.HostName)
 		agent.Origins["sandbox.docker.image"] = origin
 	}
+	if o.Adjust != nil {
+		o.Adjust(agent)
+	}
 }
 
 // ProvideDirectory makes the sandbox of a recorded directory ready, with its home.
 func (a *Installation) ProvideDirectory(ctx context.Context, d *directory.Directory, o DirectoryOptions) (*ReadySandbox, error) {
-	return a.Provide(ctx, a.DirectorySubject(d, o), Options{Amend: func(_ context.Context, p *plan.Plan) error {
-		if err := a.addHome(p); err != nil {
-			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "home", Err: err}
-		}
-		if err := addPrograms(p, o.Programs); err != nil {
-			return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "programs", Err: err}
-		}
-		p.Spec.Exact, p.Spec.ReplaceIdle = o.Exact, true
-		return nil
-	}})
+	return a.Provide(ctx, a.DirectorySubject(d, o), Options{})
+}
+
+// amendDirectory adds the home and the programs of the host to the plan of a
+// directory's sandbox.
+func (s *Settings) amendDirectory(p *plan.Plan, o DirectoryOptions) error {
+	if err := s.addHome(p); err != nil {
+		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "home", Err: err}
+	}
+	if err := addPrograms(p, o.Programs); err != nil {
+		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "programs", Err: err}
+	}
+	p.Spec.Exact, p.Spec.ReplaceIdle = o.Exact, true
+	return nil
 }
 
 // addHome mounts the home of a directory's sandbox, made if it is not there.
-func (a *Installation) addHome(p *plan.Plan) error {
-	dir := filepath.Join(a.Paths.AtollState, homesDir, policy.DirName(p.ScopeKey))
+func (s *Settings) addHome(p *plan.Plan) error {
+	dir := filepath.Join(s.Paths.AtollState, homesDir, policy.DirName(p.ScopeKey))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -101,9 +114,10 @@ func (a *Installation) addHome(p *plan.Plan) error {
 			return err
 		}
 	}
-	if err := a.writeGitConfig(p, dir); err != nil {
+	if err := s.writeGitConfig(p, dir); err != nil {
 		return err
 	}
+	p.Home = DirectoryHome
 	return addMount(p, sandbox.Mount{Source: dir, Target: DirectoryHome, Kind: sandbox.MountBind, Enclosed: true})
 }
 

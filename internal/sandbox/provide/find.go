@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -21,6 +22,9 @@ func (a *Installation) Find(ctx context.Context, nameOrSession string) (Subject,
 		return a.forkOf(ctx, Subject{SessionKey: nameOrSession}), nil
 	} else if err != nil {
 		return Subject{}, err
+	}
+	if entry.AgentID == config.APIAgent && a.FindMade != nil {
+		return a.FindMade(ctx, entry)
 	}
 	who := Subject{AgentID: entry.AgentID, Account: entry.Account}
 	if _, key := policy.ScopeAccount(entry.SessionKey); policy.ScopeHasAgent(key, entry.AgentID) && key != "agent:"+entry.AgentID {

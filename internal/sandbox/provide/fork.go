@@ -37,6 +37,9 @@ func (a *Installation) Fork(ctx context.Context, from, session string, stop bool
 	if err != nil {
 		return Forked{}, err
 	}
+	if entry.AgentID == config.APIAgent {
+		return Forked{}, errhint.With(fmt.Errorf("sandbox %q was made by a program: %w", from, sandbox.ErrUnsupported), "keep its files with `atoll snapshot`, and make another of that template")
+	}
 	who, err := a.Find(ctx, entry.ContainerName)
 	if err != nil {
 		return Forked{}, err
@@ -45,11 +48,57 @@ func (a *Installation) Fork(ctx context.Context, from, session string, stop bool
 	if err != nil {
 		return Forked{}, err
 	}
+	if source.Layout.Access == config.AccessOverlay || a.OverlayOf(entry) != "" {
+		return Forked{}, errhint.With(fmt.Errorf("sandbox %q has its changes in an overlay, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
+			"decide about the changes with `atoll sync review`; a second copy of the directory, such as `git worktree add` makes, gets a sandbox of its own")
+	}
 	p, err := a.planFork(ctx, source, who, session)
 	if err != nil {
 		return Forked{}, err
 	}
-	var notices []string
+	notices, err := a.forkPlan(ctx, source, p, stop)
+	if err != nil {
+		return Forked{}, err
+	}
+	if err := a.Registry.SetFact(ctx, anyFork, "1"); err != nil {
+		return Forked{}, err
+	}
+	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Image: p.Spec.Image, Workspace: p.Layout.WorkspaceDir, Notices: notices}
+	return forked, a.Registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
+}
+
+// ForkSubject makes the sandbox of a subject, started, with the files of another's, as
+// they are now. A source that runs should be paused: then its files are those of one
+// moment.
+func (a *Installation) ForkSubject(ctx context.Context, from, to Subject) (*plan.Plan, error) {
+	source, err := a.Plan(from)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.Plan(to)
+	if err == nil {
+		err = p.Refusal()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.chooseBackend(ctx, p); err != nil {
+		return nil, err
+	}
+	release, err := a.holdQuota(ctx, to, p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := a.roomFor(p); err != nil {
+		return nil, err
+	}
+	_, err = a.forkPlan(ctx, source, p, false)
+	return p, err
+}
+
+// forkPlan makes the sandbox of a plan with the files of another.
+func (a *Installation) forkPlan(ctx context.Context, source, p *plan.Plan, stop bool) (notices []string, err error) {
 	copied := false // what was there before must not be taken away
 	err = a.Manager.Fork(ctx, source.Spec.Name, p.Spec, sandbox.ForkOptions{
 		Stop: stop,
@@ -74,14 +123,7 @@ func (a *Installation) Fork(ctx context.Context, from, session string, stop bool
 			return workspace.Remove(ctx, p.Layout)
 		},
 	})
-	if err != nil {
-		return Forked{}, err
-	}
-	if err := a.Registry.SetFact(ctx, anyFork, "1"); err != nil {
-		return Forked{}, err
-	}
-	forked := Forked{Name: p.Spec.Name, SessionKey: p.Session.Key, From: source.Spec.Name, Image: p.Spec.Image, Workspace: p.Layout.WorkspaceDir, Notices: notices}
-	return forked, a.Registry.SetFact(ctx, forkFact(p.Spec.Name), source.Spec.Name)
+	return notices, err
 }
 
 // named finds a sandbox by its name, or by what its users share. A word that is
@@ -122,10 +164,6 @@ func (a *Installation) planFork(ctx context.Context, source *plan.Plan, who Subj
 	}
 	if err := p.Refusal(); err != nil {
 		return nil, err
-	}
-	if source.Layout.Access == config.AccessOverlay || p.Layout.Access == config.AccessOverlay {
-		return nil, errhint.With(fmt.Errorf("sandbox %q has its changes in an overlay, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),
-			"decide about the changes with atoll sync, and begin a new session")
 	}
 	if source.Net != nil || p.Net != nil {
 		return nil, errhint.With(fmt.Errorf("sandbox %q is half of a network pair, which cannot be forked: %w", source.Spec.Name, sandbox.ErrUnsupported),

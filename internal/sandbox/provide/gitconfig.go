@@ -15,7 +15,7 @@ const gitConfig = ".gitconfig"
 // writeGitConfig gives a home the person's name and address, so that commits can be
 // made inside. A file that is there stays as it is: the home belongs to the sandbox,
 // and nothing that it has there is followed.
-func (a *Installation) writeGitConfig(p *plan.Plan, home string) error {
+func (s *Settings) writeGitConfig(p *plan.Plan, home string) error {
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (a *Installation) writeGitConfig(p *plan.Plan, home string) error {
 	} else if err != nil {
 		return err
 	}
-	_, err = file.WriteString(checkout.PersonIdentity(a.Getenv).Config())
+	_, err = file.WriteString(checkout.PersonIdentity(s.Getenv).Config())
 	if owner := numericUser(p.Spec.User); owner != nil && os.Geteuid() == 0 {
 		err = errors.Join(err, file.Chown(owner.UID, owner.GID))
 	}

@@ -2,8 +2,10 @@ package provide
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -16,8 +18,35 @@ import (
 )
 
 // hideFrom decides which files of an overlay's base a sandbox does not see:
-// credentials in repositories, and files whose use is to hold secrets.
-func hideFrom(p *plan.Plan, mount policy.Mount) func(overlay.Candidate) overlay.Cover {
+// credentials in repositories, files whose use is to hold secrets, and small files in
+// which the scanner finds a secret. Files that git tracks are visible. It logs
+// how many files were beyond the bounds of a scan; log may be nil.
+func hideFrom(p *plan.Plan, mount policy.Mount, log *slog.Logger) overlay.HideFunc {
+	decide := coverOf(p, mount)
+	return func(ctx context.Context, walk func(look func(overlay.Candidate)) error) (map[string]overlay.Cover, error) {
+		covers, secrets, tracked := map[string]overlay.Cover{}, newSecretScan(ctx), trackedIn(mount)
+		defer secrets.stop()
+		err := walk(func(c overlay.Candidate) {
+			if cover := decide(c, tracked); cover.Hide {
+				covers[c.Path] = cover
+			} else if mount.Kind != policy.MountGit && isScanned(c) && !tracked()[c.Path] {
+				secrets.add(c)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		found, err := secrets.finish()
+		for _, path := range found {
+			covers[path] = overlay.Cover{Hide: true}
+		}
+		secrets.warn(log, mount.Source)
+		return covers, err
+	}
+}
+
+// coverOf decides about one file, by its name and for some names by what is in it.
+func coverOf(p *plan.Plan, mount policy.Mount) func(c overlay.Candidate, tracked func() map[string]bool) overlay.Cover {
 	repository := p.Repository()
 	if repository == nil {
 		repository = checkout.InsideOf(mount.Source, mount.Target)
@@ -29,8 +58,7 @@ func hideFrom(p *plan.Plan, mount policy.Mount) func(overlay.Candidate) overlay.
 	case policy.MountTree:
 		view = checkout.InsideOf(mount.Source, mount.Target).WorkTree
 	}
-	tracked := trackedIn(mount)
-	return func(c overlay.Candidate) overlay.Cover {
+	return func(c overlay.Candidate, tracked func() map[string]bool) overlay.Cover {
 		read := func(limit int64) ([]byte, error) { return readCandidate(c, limit) }
 		seen, err := view(c.Path, read)
 		if err != nil {

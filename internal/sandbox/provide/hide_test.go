@@ -2,13 +2,18 @@ package provide
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/contentpolicy/leaks"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -29,7 +34,7 @@ echo "//r/:_authToken=` + secret + `" > .npmrc; printf -- '-----BEGIN PRIVATE KE
 	}
 	mount := policy.Mount{Source: base, Target: "/workspace", Kind: policy.MountWorkspace}
 	tree, err := overlay.Prepare(t.Context(), overlay.Request{
-		State: state, Dir: filepath.Join(state, "overlay", "x", "0"), Base: base, Target: mount.Target, Want: overlay.Copy, Hide: hideFrom(&plan.Plan{}, mount),
+		State: state, Dir: filepath.Join(state, "overlay", "x", "0"), Base: base, Target: mount.Target, Want: overlay.Copy, Hide: hideFrom(&plan.Plan{}, mount, nil),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,5 +76,78 @@ func TestHoldsSecret(t *testing.T) {
 	}
 	if !holdsSecret("server.key", 1, func(int64) ([]byte, error) { return nil, errors.New("unreadable") }) {
 		t.Error("a key that cannot be read is shown")
+	}
+}
+
+// awsKey looks like a key and opens nothing.
+const awsKey = "AKIA" + "Z7RTQ2MK3NPLX4VB"
+
+// Small files that git does not track are scanned, whatever their names.
+func TestScannedSecretsAreHidden(t *testing.T) {
+	base, state := filepath.Join(t.TempDir(), "base"), t.TempDir()
+	line := "key = " + awsKey + "\n"
+	files := map[string]string{
+		"notes.txt": line, "deep/er/config.py": "import os\n" + line, "plain.txt": "hello\n", "tracked.txt": line, "empty": "",
+		"node_modules/x/test.js": line, "large.bin": line + strings.Repeat("x", maxSecret),
+	}
+	for name, text := range files {
+		if err := errors.Join(os.MkdirAll(filepath.Join(base, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(base, name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", `cd "$1"; git init -q .; git add tracked.txt`, "sh", base).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	mount := policy.Mount{Source: base, Target: "/workspace", Kind: policy.MountWorkspace}
+	tree, err := overlay.Prepare(t.Context(), overlay.Request{
+		State: state, Dir: filepath.Join(state, "overlay", "x", "0"), Base: base, Target: mount.Target, Want: overlay.Copy, Hide: hideFrom(&plan.Plan{}, mount, nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range files {
+		_, err := os.Stat(filepath.Join(tree.Source(), name))
+		if hidden := name == "notes.txt" || name == "deep/er/config.py"; errors.Is(err, fs.ErrNotExist) != hidden {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// More secrets than one scanner reports are all hidden.
+func TestManyScannedSecretsAreHidden(t *testing.T) {
+	base, state := filepath.Join(t.TempDir(), "base"), t.TempDir()
+	const many = leaks.MaxFound + 50
+	if err := os.Mkdir(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range many {
+		if err := os.WriteFile(filepath.Join(base, fmt.Sprint(i)), []byte("key = "+awsKey+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount := policy.Mount{Source: base, Target: "/workspace", Kind: policy.MountWorkspace}
+	tree, err := overlay.Prepare(t.Context(), overlay.Request{
+		State: state, Dir: filepath.Join(state, "overlay", "x", "0"), Base: base, Target: mount.Target, Want: overlay.Copy, Hide: hideFrom(&plan.Plan{}, mount, nil),
+	})
+	if err != nil || len(tree.Hidden) != many {
+		t.Errorf("%d of %d are hidden: %v", len(tree.Hidden), many, err)
+	}
+}
+
+// Without a scanner there is no overlay, and beyond the bounds files are counted.
+func TestScanOfSecretsIsBounded(t *testing.T) {
+	broken := newSecretScan(t.Context())
+	broken.start = func(context.Context) (*leaks.Scanner, error) { return nil, leaks.ErrMissing }
+	broken.err = broken.scan("x", []byte("x"))
+	if _, err := broken.finish(); !errors.Is(err, leaks.ErrMissing) {
+		t.Errorf("a scanner that does not start: %v", err)
+	}
+	for _, full := range []*secretScan{{files: maxScannedFiles}, {bytes: maxScannedBytes}} {
+		var log bytes.Buffer
+		full.add(overlay.Candidate{Path: "x", Size: 1})
+		full.warn(slog.New(slog.NewTextHandler(&log, nil)), "/base")
+		if full.skipped != 1 || !strings.Contains(log.String(), `"not looked at"=1`) {
+			t.Errorf("%d are skipped, the log has %s", full.skipped, &log)
+		}
 	}
 }

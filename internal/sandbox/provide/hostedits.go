@@ -63,6 +63,21 @@ func (a *Installation) followers(s *ReadySandbox) (list []*follow.Follower, err 
 	return list, nil
 }
 
+// PutBack makes inside what the base of an overlay has where a person rejected what the
+// agent has, and returns the paths that stay as the agent has them.
+func (a *Installation) PutBack(ctx context.Context, s *ReadySandbox, t *overlay.Tree, rejected []follow.Rejected) (left []string, err error) {
+	followers, err := a.followers(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range followers {
+		if f.Tree.Dir == t.Dir {
+			return f.PutBack(ctx, rejected)
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", t.Base, overlay.ErrNone)
+}
+
 // catchUp hands over what was edited while a running sandbox was not in use.
 func (a *Installation) catchUp(ctx context.Context, s *ReadySandbox, f *follow.Follower) error {
 	if s.Created {

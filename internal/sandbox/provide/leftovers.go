@@ -157,12 +157,14 @@ func (a *Installation) removeTemporary(ctx context.Context) (done []sandbox.Remo
 			done = append(done, a.endTemporary(ctx, l)...)
 		}
 	}
-	return done
+	return append(done, a.removeTemporaryOverlays(ctx)...)
 }
+
+// leftByKilled is why a temporary sandbox is removed.
+const leftByKilled = "left by a killed command that was to remove it"
 
 // endTemporary removes one temporary copy with its sandboxes, unless in use.
 func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (done []sandbox.Removal) {
-	const reason = "left by a killed command that was to remove it"
 	users, err := a.Registry.InWorkspace(ctx, l.SandboxDir)
 	if err != nil {
 		return nil
@@ -172,11 +174,11 @@ func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (do
 		if errors.Is(err, sandbox.ErrBusy) {
 			return done
 		}
-		done = append(done, sandbox.Removal{Entry: e, Reason: reason, Err: err})
+		done = append(done, sandbox.Removal{Entry: e, Reason: leftByKilled, Err: err})
 	}
 	err = a.ifUnused(ctx, l.SandboxDir, func() error { return workspace.Remove(ctx, l) })
 	if len(users) == 0 && !errors.Is(err, sandbox.ErrBusy) {
-		done = append(done, sandbox.Removal{Entry: a.entryOfCopy(l), Reason: reason, Err: err})
+		done = append(done, sandbox.Removal{Entry: a.entryOfCopy(l), Reason: leftByKilled, Err: err})
 	}
 	return done
 }
@@ -184,6 +186,21 @@ func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (do
 // ifUnused runs f, which removes a copy, while no sandbox can be made for it.
 // ErrBusy if there is one, or one is being made.
 func (a *Installation) ifUnused(ctx context.Context, dir string, f func() error) error {
+	return a.whileNoneIsMade(dir, func() error {
+		users, err := a.Registry.InWorkspace(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return sandbox.ErrBusy
+		}
+		return f()
+	})
+}
+
+// whileNoneIsMade runs f while no sandbox can be made for a directory. ErrBusy if one
+// is being made.
+func (a *Installation) whileNoneIsMade(dir string, f func() error) error {
 	held, err := a.Locks.TryHold(copyLock(dir))
 	if errors.Is(err, filelock.ErrHeld) {
 		return sandbox.ErrBusy
@@ -191,13 +208,6 @@ func (a *Installation) ifUnused(ctx context.Context, dir string, f func() error)
 		return err
 	}
 	defer held.Release()
-	users, err := a.Registry.InWorkspace(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if len(users) > 0 {
-		return sandbox.ErrBusy
-	}
 	return f()
 }
 

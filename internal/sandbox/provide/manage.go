@@ -39,6 +39,20 @@ func (a *Installation) List(ctx context.Context, limit int) ([]Listed, int, erro
 	return list, total, nil
 }
 
+// Status returns one sandbox, with the state that its machinery reports.
+func (a *Installation) Status(ctx context.Context, name string) (*Listed, error) {
+	entry, err := a.Registry.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listed{Status: sandbox.Status{Entry: entry}, ImageMatch: true}
+	if l.State, err = a.Manager.State(ctx, name); err != nil {
+		l.Problem = err.Error()
+	}
+	l.Running = l.State == sandbox.StateRunning
+	return l, nil
+}
+
 // agent resolves each agent once; nil if it is no longer configured.
 func (a *Installation) agent(known map[string]*config.Agent, id string) *config.Agent {
 	if agent, ok := known[id]; ok {

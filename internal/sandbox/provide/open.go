@@ -34,6 +34,8 @@ type Installation struct {
 	making          beingMade
 	shared          func() bool       // several accounts use this process; nil if it has no accounts
 	RefusedAccounts *metrics.Counters // sandboxes that an account could not be given; nil outside of a gateway
+	// FindMade, if set, says for whom a sandbox of agent api was made.
+	FindMade func(context.Context, *sandbox.Entry) (Subject, error)
 	// Follow, if set, is called when a sandbox is ready, and what it returns before the
 	// sandbox is released.
 	Follow func(*plan.Plan) (end func())
@@ -82,7 +84,7 @@ func (a *Installation) openState(ctx context.Context) (err error) {
 	}
 	a.Manager = sandbox.NewManager(sandbox.Options{
 		Registry: a.Registry, Leases: book, Runtime: a.Runtime, Backends: []string{BackendLinux, BackendDocker, BackendPodman}, Logger: a.Logger,
-		Unmade: a.unmade, Leftovers: a.removeTemporary,
+		Unmade: a.unmade, Removed: a.removeEgress, Leftovers: a.removeTemporary,
 	})
 	return nil
 }

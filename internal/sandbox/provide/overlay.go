@@ -29,7 +29,7 @@ func (s *Settings) overlayRequest(p *plan.Plan, index int) overlay.Request {
 	}
 	return overlay.Request{
 		State: s.Paths.AtollState, Dir: filepath.Join(s.Paths.AtollState, overlayDir, p.Layout.Slug, name),
-		Base: mount.Source, Target: mount.Target, Owner: overlayOwner(p, mount), Hide: hideFrom(p, mount),
+		Base: mount.Source, Target: mount.Target, Owner: overlayOwner(p, mount), Hide: hideFrom(p, mount, nil),
 		Want: overlay.Kind(box.Overlay.Kind), Kernel: s.kernelMount(p.Spec.Backend),
 		CopyLimit: overlay.Limit{Bytes: box.Overlay.CopyLimit.Size, Files: int(box.Overlay.CopyLimit.Files)},
 	}
@@ -82,8 +82,12 @@ func (a *Installation) prepareOverlays(ctx context.Context, p *plan.Plan) error 
 	if err := a.checkMountedElsewhere(ctx, p); err != nil {
 		return err
 	}
+	if err := a.markTemporaryOverlays(p); err != nil {
+		return err
+	}
 	for _, i := range indexes {
 		request := a.overlayRequest(p, i)
+		request.Hide = hideFrom(p, p.Mounts[i], a.Logger)
 		if err := a.askEngine(ctx, p.Spec.Backend, &request); err != nil {
 			return err
 		}

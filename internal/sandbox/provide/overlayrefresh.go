@@ -12,7 +12,7 @@ import (
 // refreshStopped lets the agent begin with the base as it is now, where it has no
 // changes of its own, if its sandbox does not run: what the host edited meanwhile
 // is no conflict then, and secrets that are new are hidden too.
-func (a *Installation) refreshStopped(ctx context.Context, p *plan.Plan, t *overlay.Tree, hide func(overlay.Candidate) overlay.Cover) error {
+func (a *Installation) refreshStopped(ctx context.Context, p *plan.Plan, t *overlay.Tree, hide overlay.HideFunc) error {
 	if t.IsNew() || t.Torn {
 		return nil
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/hostpath/projectquota"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -52,9 +54,6 @@ func (s *ReadySandbox) Release() {
 type Options struct {
 	// Pair makes both halves of a network pair ready, where the session has one.
 	Pair bool
-	// Amend adds to the plan, or refuses it, when the host's directories are there
-	// and before the sandbox is made.
-	Amend func(context.Context, *plan.Plan) error
 }
 
 // Provide makes the sandbox of a session ready: prune if it is time, decide,
@@ -65,7 +64,7 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 	if err != nil {
 		return nil, err
 	}
-	if fresh && !c.Pair && c.Amend == nil {
+	if fresh && !c.Pair && who.Amend == nil {
 		defer a.prestart(p.Spec)()
 	}
 	held, err := a.HoldCopy(ctx, p.Layout.WorkspaceDir)
@@ -77,8 +76,8 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 	if err != nil {
 		return nil, err
 	}
-	if c.Amend != nil {
-		if err := c.Amend(ctx, p); err != nil {
+	if who.Amend != nil {
+		if err := who.Amend(ctx, p); err != nil {
 			return nil, err
 		}
 	}
@@ -123,6 +122,9 @@ func (a *Installation) decide(ctx context.Context, who Subject) (p *plan.Plan, f
 	}
 	if err := p.Refusal(); err != nil {
 		return nil, false, err
+	}
+	if p.Agent.ID == config.APIAgent && !who.Made {
+		return nil, false, errhint.With(fmt.Errorf("agent %s has only the sandboxes that programs make: %w", config.APIAgent, sandbox.ErrDenied), "make one with `atoll create`, or name another agent")
 	}
 	if fresh, err = a.chooseBackend(ctx, p); err != nil {
 		return nil, false, &sandbox.ProvisionError{Name: p.Spec.Name, Step: "backend", Err: err}
@@ -185,8 +187,8 @@ func (a *Installation) PruneIfDue(ctx context.Context) {
 // PruneLimits are the limits of one agent's sandboxes. An agent that is no
 // longer configured has those of the default agent.
 func (a *Installation) PruneLimits(agentID string) sandbox.PruneLimits {
-	if agentID == DockerAgent {
-		return sandbox.PruneLimits{} // a container stays until docker rm
+	if agentID == DockerAgent || agentID == config.APIAgent {
+		return sandbox.PruneLimits{} // it stays until docker rm, or until its deadline
 	}
 	agent, err := a.Config.Resolve(agentID)
 	if err != nil {
@@ -359,7 +361,7 @@ func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
 // CommandEnv is the environment of one command: what policy lets in, and the
 // few variables that programs expect, which belong to the inside.
 func CommandEnv(p *plan.Plan, passed map[string]string) []string {
-	env := map[string]string{"HOME": p.Spec.Workdir, "PATH": cmp.Or(p.SearchPath, DefaultPath)}
+	env := map[string]string{"HOME": cmp.Or(p.Home, p.Spec.Workdir), "PATH": cmp.Or(p.SearchPath, DefaultPath)}
 	maps.Copy(env, passed)
 	return sandbox.EnvList(env)
 }

@@ -5,6 +5,7 @@
 package provide
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -104,6 +105,10 @@ type Subject struct {
 	Temporary     bool  // the private copy ends with the sandbox
 	Memory        int64 // the limit where none is configured; 0 is the machine's default
 	Exact         bool  // a sandbox that was made with other settings than Adjust asks for is refused
+	Made          bool  // a program made it through the gateway's API; agent api has no others
+	// Amend, if set, adds to the plan, or refuses it, when the host's directories are
+	// there and before the sandbox is made.
+	Amend func(context.Context, *plan.Plan) error
 }
 
 // Plan decides about a session's sandbox without making anything.

@@ -31,8 +31,8 @@ func sound() *Evidence {
 				{Target: "/proc", Type: "proc"}, {Target: "/proc/keys", Type: "devtmpfs"}, {Target: "/sys", Type: "sysfs"}, {Target: "/dev/pts", Type: "devpts"},
 				{Target: "/workspace/disk", Type: "xfs"}},
 			Writable: []string{"/tmp", "/workspace", "/workspace/sub", "/vol", "/dev/shm", "/.atoll/wire"},
-			Network: findings.Network{Interfaces: []string{"lo", "tunl0"}, Servers: []string{"127.0.0.11"},
-				Reach: []findings.Attempt{{Name: "127.0.0.11"}}},
+			Network: findings.Network{Interfaces: []string{"lo", "tunl0"}, Servers: []string{"127.0.0.1"},
+				Reach: []findings.Attempt{{Name: "127.0.0.1"}}, Egress: refused("way", minEgress, "ECONNREFUSED")},
 			Processes: []findings.Seen{{PID: 1, Name: "guest"}, {PID: 7, Parent: 1, Name: "guest"}},
 			Limits:    findings.Limits{Pids: 132, Memory: 1 << 28, Swap: 1 << 28, CPUs: 0.5, Disks: findings.Disks{WriteBps: 1 << 20, ReadIOps: 40, Root: 2 << 30}, Resource: map[string]findings.Ulimit{"nofile": {Soft: 199, Hard: 200}}},
 			Devices:   []findings.Device{{Path: "/dev/null", Major: 1, Minor: 3}, {Path: "/dev/pts/0", Major: 136}},
@@ -138,9 +138,15 @@ func TestEveryBrokenPromiseIsAGap(t *testing.T) {
 		{"the way to the metadata not tried", func(e *Evidence) { e.Inside.Network.Reach[1].Name = "198.18.0.1" }, "network: metadata address"},
 		{"a way to the internet", func(e *Evidence) { e.Inside.Network.Reach[len(e.Inside.Network.Reach)-1].Error = "" }, "network: internet"},
 		{"a way to a name server", func(e *Evidence) {
-			e.Inside.Network.Servers = []string{"192.0.2.53"}
+			e.Spec.DNS, e.Inside.Network.Servers = []string{"192.0.2.53"}, []string{"192.0.2.53"}
 			e.Inside.Network.Reach = append(e.Inside.Network.Reach, findings.Attempt{Name: "192.0.2.53"})
 		}, "network: DNS"},
+		{"another resolver", func(e *Evidence) { e.Inside.Network.Servers = []string{"127.0.0.53"} }, "egress: resolver"},
+		{"a second resolver", func(e *Evidence) { e.Inside.Network.Servers = append(e.Inside.Network.Servers, "127.0.0.1") }, "egress: resolver"},
+		{"no resolver", func(e *Evidence) { e.Inside.Network.Servers = nil }, "egress: resolver"},
+		{"a public name by the resolver", func(e *Evidence) { e.Inside.Network.Egress[0].Error = "" }, "egress: a public name without a grant"},
+		{"a public name by the proxy", func(e *Evidence) { e.Inside.Network.Egress[1].Error = "" }, "egress: a public name without a grant"},
+		{"public names not tried", func(e *Evidence) { e.Inside.Network.Egress = nil }, "egress: a public name without a grant"},
 		{"the guest is not process 1", func(e *Evidence) { e.Guest.PID = 77 }, "processes: process 1"},
 		{"the guest is not process 1, as the host sees", func(e *Evidence) { e.Outside.PID = 77 }, "processes: process 1"},
 		{"the kernel's threads", func(e *Evidence) {
@@ -221,7 +227,7 @@ func TestEmptyReport(t *testing.T) {
 	e := sound()
 	e.Inside, e.Guest, e.Outside = &findings.Report{}, Guest{}, Outside{}
 	broken := strings.Join(gaps(Checks(e)), "\n")
-	for _, ring := range []string{"user", "privileges", "system calls", "namespaces", "files", "mounts", "network", "processes", "guest", "limits", "devices"} {
+	for _, ring := range []string{"user", "privileges", "system calls", "namespaces", "files", "mounts", "network", "egress", "processes", "guest", "limits", "devices"} {
 		if !strings.Contains(broken, ring+":") {
 			t.Errorf("no gap in ring %q", ring)
 		}

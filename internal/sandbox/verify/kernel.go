@@ -20,7 +20,7 @@ func Kernel() []Check {
 type host struct{ root string }
 
 func (h host) rings() []Check {
-	return []Check{h.user(), h.privileges(), h.calls(), h.namespaces(), h.unprivileged(), h.network(), h.processes(), h.guest(), h.overlay()}
+	return []Check{h.user(), h.privileges(), h.calls(), h.namespaces(), h.unprivileged(), h.network(), h.egress(), h.processes(), h.guest(), h.overlay()}
 }
 
 func (h host) resources() []Check { return []Check{h.limits(), h.socketBuffers(), h.sockets()} }

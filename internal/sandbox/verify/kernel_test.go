@@ -33,6 +33,7 @@ func TestOddHosts(t *testing.T) {
 		"proc/self/uid_map": "0 0 1", "proc/self/setgroups": "allow", "proc/self/status": "NoNewPrivs:\t0\nCapAmb:\t0\n",
 		"proc/sys/kernel/seccomp/actions_avail": "kill_process errno allow", "proc/sys/user/max_user_namespaces": "1000",
 		"proc/filesystems": "nodev\toverlay\n", "sys/fs/cgroup/cgroup.controllers": "cpu memory pids", "proc/sys/fs/suid_dumpable": "2",
+		"proc/sys/net/ipv4/ip_unprivileged_port_start": "1024",
 	}
 	for _, kind := range kinds() {
 		sane["proc/self/ns/"+kind] = ""
@@ -50,6 +51,7 @@ func TestOddHosts(t *testing.T) {
 		{"no user namespaces left", "proc/sys/user/max_user_namespaces", "0", "namespaces: without root", Note},
 		{"an old Debian", "proc/sys/kernel/unprivileged_userns_clone", "0", "namespaces: without root", Note},
 		{"a recent Ubuntu", "proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "namespaces: without root", Note},
+		{"no ports for everyone", "proc/sys/net/ipv4/ip_unprivileged_port_start", "", "egress: ports below 1024", Gap},
 		{"no overlay", "proc/filesystems", "\text4\n", "files: layers", Note},
 		{"no control groups", "sys/fs/cgroup/cgroup.controllers", "", "limits: controllers", Note},
 		{"no memory controller", "sys/fs/cgroup/cgroup.controllers", "cpu pids", "limits: controllers", Note},

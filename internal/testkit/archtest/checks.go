@@ -87,11 +87,11 @@ func onlyImporters(roots []string, may ...string) func([]Package) []string {
 }
 
 // forbid keeps packages from importing others.
-func forbid(from, targets []string) func([]Package) []string {
+func forbid(from, targets []string, except ...string) func([]Package) []string {
 	return func(packages []Package) []string {
 		var wrong []string
 		for _, p := range packages {
-			if !within(p.Path, from) {
+			if !within(p.Path, from) || within(p.Path, except) {
 				continue
 			}
 			for _, i := range p.Imports {

@@ -71,8 +71,30 @@ func (s *stage) sh(m *machine.Machine, script string) string {
 
 func (s *stage) try(m *machine.Machine, script string) (string, *machine.Result) {
 	s.t.Helper()
+	return s.tryUnder(m, "", script)
+}
+
+// granted is sh for a command under a grant.
+func (s *stage) granted(m *machine.Machine, grant, script string) string {
+	s.t.Helper()
+	out, res := s.tryUnder(m, grant, script)
+	if res.ExitCode != 0 {
+		s.t.Fatalf("%s: exit code %d: %s", script, res.ExitCode, out)
+	}
+	return out
+}
+
+func (s *stage) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) tryUnder(m *machine.Machine, grant, script string) (string, *machine.Result) {
+	s.t.Helper()
 	var out bytes.Buffer
-	res, err := m.Exec(s.t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out, Timeout: patience})
+	res, err := m.Exec(s.t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out, Timeout: patience, Grant: grant})
 	if err != nil {
 		s.t.Fatalf("%s: %v", script, err)
 	}

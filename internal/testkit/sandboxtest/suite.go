@@ -58,6 +58,7 @@ func Run(t *testing.T, s Subject) {
 	}{
 		{"runtime", runtimeCases},
 		{"overlay", overlayCases},
+		{"names", nameCases},
 		{"manager", managerCases},
 		{"prune", pruneCases},
 		{"crash", crashCases},

@@ -32,10 +32,11 @@ const (
 
 // Fetcher gets pages.
 type Fetcher struct {
-	Network   outbound.Network // that pages are fetched through
-	Host      *outbound.Host   // its proxies, if UseProxy, and its certificates; nil: those of the system
-	UseProxy  bool             // pages that the host has a proxy for are asked of the proxy, by the host
-	Permit    []netip.Prefix   // addresses that may be reached although they are not public
+	Network   outbound.Network  // that pages are fetched through
+	Host      *outbound.Host    // its proxies, if UseProxy, and its certificates; nil: those of the system
+	UseProxy  bool              // pages that the host has a proxy for are asked of the proxy, by the host
+	Transport http.RoundTripper // judges and sends requests; nil: all public addresses are reached
+	Permit    []netip.Prefix    // addresses that may be reached although they are not public
 	UserAgent string
 }
 
@@ -132,8 +133,12 @@ func check(u *url.URL) error {
 	return nil
 }
 
-// client returns a client whose connections pass the rule of public addresses.
+// client returns a client whose requests are judged, or whose connections pass the rule
+// of public addresses.
 func (f *Fetcher) client() (*http.Client, error) {
+	if f.Transport != nil {
+		return &http.Client{Transport: f.Transport, CheckRedirect: redirect}, nil
+	}
 	host := f.Host
 	if host == nil {
 		var err error

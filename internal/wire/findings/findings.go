@@ -51,13 +51,17 @@ type Mount struct {
 	Options  string `json:"options"` // of the mount and of its file system
 }
 
-// Network is what the probe can reach without sending anything.
+// Network is what the probe can reach without sending anything beyond its loopback interface.
 type Network struct {
 	Interfaces []string  `json:"interfaces"`
 	Routes     []string  `json:"routes"` // interfaces of routes other than loopback's
 	Servers    []string  `json:"servers"`
-	Reach      []Attempt `json:"reach"` // of addresses, by asking for a route
+	Reach      []Attempt `json:"reach"`  // of addresses, by asking for a route
+	Egress     []Attempt `json:"egress"` // of PublicName, through each way that a host may serve
 }
+
+// PublicName is a name that every resolver on the internet has an address for.
+const PublicName = "example.com"
 
 // Seen is a process that the probe can see.
 type Seen struct {

@@ -1,0 +1,63 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/egress/inspect"
+	"github.com/atoll-run/atoll/internal/egress/rule"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/outbound"
+)
+
+// inspect has the inspector read the requests of the connection. TLS must be for
+// the name before it is ended.
+func (c *connection) inspect(client net.Conn) {
+	if c.server.o.Inspect == nil {
+		c.refuse(nil, errors.New("requests cannot be inspected here"))
+		return
+	}
+	t := &inspect.Target{Name: c.name, Port: c.port, Decide: c.judge, Record: c.recordRequest, Dial: c.dial}
+	if c.decision.Action == rule.HTTP {
+		t.PlainUpstream = !c.decision.Upgrade
+		c.over(c.server.o.Inspect.ServePlain(c.ctx, client, t))
+		return
+	}
+	first, err := c.readHello(client)
+	if err != nil {
+		c.refuse(first, err)
+		return
+	}
+	c.over(c.server.o.Inspect.ServeTLS(c.ctx, outbound.Prefixed(client, first), t))
+}
+
+// over records why the inspector refused a connection or one of its requests.
+func (c *connection) over(err error) {
+	if refusal, ok := errors.AsType[*inspect.Refusal](err); ok {
+		e := c.event(audit.EgressDenied)
+		if refusal.Kind == inspect.LeakAttempt {
+			e = c.event(audit.EgressLeak)
+		}
+		e.Method = refusal.Method
+		c.recordAs(e, errhint.With(refusal, refusal.Hint))
+	}
+}
+
+// judge decides about one request. A person who allowed the connection has
+// allowed its requests.
+func (c *connection) judge(_ context.Context, method, path string) rule.Decision {
+	d := c.server.o.Policy.Request(c.name, c.port, method, path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.Allow = d.Allow || d.Ask && c.asked
+	return d
+}
+
+// recordRequest writes the record of a request that is about to be sent.
+func (c *connection) recordRequest(method, _ string, d rule.Decision) error {
+	e := c.event(audit.EgressRequest)
+	e.Method, e.Rule = method, d.Rule
+	return c.server.o.Audit(e)
+}
