@@ -16,7 +16,11 @@ func Values(query any) url.Values {
 	}
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("query")
-		if name != "" && !v.Field(i).IsZero() {
+		switch list, ok := reflect.TypeAssert[[]string](v.Field(i)); {
+		case name == "" || v.Field(i).IsZero():
+		case ok:
+			values[name] = list
+		default:
 			values.Set(name, fmt.Sprint(v.Field(i).Interface()))
 		}
 	}

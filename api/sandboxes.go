@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // Sandbox is one sandbox of the installation. Members are those of `atoll sandbox
 // list --json`.
 type Sandbox struct {
@@ -24,6 +26,15 @@ type Sandbox struct {
 	InUse         bool   `json:"inUse,omitempty" doc:"A command or an agent works in it."`
 	ImageMatch    bool   `json:"imageMatch" doc:"It was made from the image that is configured now."`
 	Drift         *Drift `json:"drift,omitempty"`
+
+	// What only a sandbox has that a program made.
+	ID         string            `json:"id,omitempty" doc:"What its paths are called by; only of a sandbox that a program made, as are the members that follow."`
+	Deadline   time.Time         `json:"deadline,omitzero"`
+	OnDeadline string            `json:"onDeadline,omitempty" enum:"remove|stop"`
+	Template   string            `json:"template,omitempty" doc:"That it began with."`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Workdir    string            `json:"workdir,omitempty" doc:"Directory of commands that name none, and where relative paths begin."`
+	PortToken  string            `json:"portToken,omitempty" doc:"For requests to its ports, in the header Atoll-Port-Token, at the host name PORT-ID before a name of the gateway, such as 8000-ID.localhost. Only for tokens that may run commands."`
 }
 
 // Drift is how a private copy of a workspace differs from what it was made from.
@@ -35,14 +46,20 @@ type Drift struct {
 
 // SandboxQuery filters sandboxes.
 type SandboxQuery struct {
-	Limit   int    `query:"limit" min:"1" max:"10000" doc:"At most so many; all if not given."`
-	Account string `query:"account" doc:"Only those of this billing account."`
+	Limit    int      `query:"limit" min:"1" max:"10000" doc:"At most so many; all if not given."`
+	Account  string   `query:"account" doc:"Only those of this billing account."`
+	Order    string   `query:"order" enum:"used|created" doc:"The last used first, or the last made first, which has pages; used if not given."`
+	Cursor   string   `query:"cursor" doc:"The next of the page before; needs order=created."`
+	Made     bool     `query:"made" doc:"Only those that programs made."`
+	State    string   `query:"state" enum:"running|stopped|paused|created" doc:"Only those in this state."`
+	Metadata []string `query:"metadata" doc:"Only those with this metadata, NAME=VALUE; several must all be there."`
 }
 
-// Sandboxes is a list of sandboxes, the last used first.
+// Sandboxes is a list of sandboxes.
 type Sandboxes struct {
 	Sandboxes []Sandbox `json:"sandboxes"`
-	Total     int       `json:"total"`
+	Total     int       `json:"total" doc:"How many there are that the filters let through."`
+	Next      string    `json:"next,omitempty" doc:"Cursor of the next page; none if this is the last."`
 }
 
 // RecreateRequest says whether a private copy is discarded.

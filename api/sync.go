@@ -36,20 +36,22 @@ type SyncTrees struct {
 
 // SyncTree is one overlay with everything that changed in it.
 type SyncTree struct {
-	ID       string       `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`
-	Tree     int          `json:"tree"`
-	Base     string       `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
-	Target   string       `json:"target" doc:"Inside the sandbox."`
-	Kind     string       `json:"kind" enum:"kernel|copy"`
-	Since    time.Time    `json:"since,omitzero"`
-	Torn     bool         `json:"torn,omitzero" doc:"The host ended without writing everything: the changes may be incomplete."`
-	Hidden   int          `json:"hidden" doc:"Files of the host that are not visible inside, because they hold secrets."`
-	Counts   SyncCounts   `json:"counts"`
-	Entries  []SyncEntry  `json:"entries" doc:"Deletions first."`
-	Withheld []SyncGroup  `json:"withheld,omitempty" doc:"What is never taken over, counted by reason."`
-	Commits  *SyncCommits `json:"commits,omitempty" doc:"What the agent committed, if the workspace is a repository and the sandbox runs. Files as they were committed are withheld."`
-	Note     string       `json:"note,omitempty" doc:"What could not be looked at, and why."`
-	Hash     string       `json:"hash" doc:"Of everything that is listed and counted."`
+	ID          string       `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`
+	Tree        int          `json:"tree"`
+	Base        string       `json:"base,omitempty" doc:"On the host; only for callers that are bound to no account."`
+	Target      string       `json:"target" doc:"Inside the sandbox."`
+	Kind        string       `json:"kind" enum:"kernel|copy"`
+	Since       time.Time    `json:"since,omitzero"`
+	Torn        bool         `json:"torn,omitzero" doc:"The host ended without writing everything: the changes may be incomplete."`
+	Hidden      int          `json:"hidden" doc:"Files of the host that are not visible inside, because they hold secrets."`
+	Counts      SyncCounts   `json:"counts"`
+	HostChanged int          `json:"hostChanged" doc:"Files of the host that are not what the agent began with, and that it has not been given since."`
+	HostPartly  bool         `json:"hostPartly,omitzero" doc:"Not all files of the host were looked at for that: there are more than 5,000."`
+	Entries     []SyncEntry  `json:"entries" doc:"Deletions first."`
+	Withheld    []SyncGroup  `json:"withheld,omitempty" doc:"What is never taken over, counted by reason."`
+	Commits     *SyncCommits `json:"commits,omitempty" doc:"What the agent committed, if the workspace is a repository and the sandbox runs. Files as they were committed are withheld."`
+	Note        string       `json:"note,omitempty" doc:"What could not be looked at, and why."`
+	Hash        string       `json:"hash" doc:"Of everything that is listed and counted."`
 }
 
 // SyncCounts are how many entries have each verdict; withheld counts files that are

@@ -65,18 +65,15 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type request struct {
 	method, path string
 	query, body  any
+	content      io.Reader // a body of bytes, in place of body
 	header       map[string]string
 }
 
 // send sends a request, and returns the answer if its status is a success.
 func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
-	var body io.Reader
-	if q.body != nil {
-		text, err := json.Marshal(q.body)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(text)
+	body, kind, err := q.encode()
+	if err != nil {
+		return nil, err
 	}
 	target := c.base + q.path
 	if values := api.Values(q.query); len(values) > 0 {
@@ -88,7 +85,7 @@ func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
 	}
 	r.Header.Set("Accept", "application/json")
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", kind)
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
@@ -110,6 +107,18 @@ func (c *Client) send(ctx context.Context, q *request) (*http.Response, error) {
 		return nil, problemOf(response)
 	}
 	return response, nil
+}
+
+// encode returns the body of a request and its media type.
+func (q *request) encode() (body io.Reader, kind string, err error) {
+	switch {
+	case q.content != nil:
+		return q.content, "application/octet-stream", nil
+	case q.body == nil:
+		return nil, "", nil
+	}
+	text, err := json.Marshal(q.body)
+	return bytes.NewReader(text), "application/json", err
 }
 
 // problemOf returns the problem in an answer, or one made from its status if it has

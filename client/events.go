@@ -104,9 +104,11 @@ func (f *follower) connect(ctx context.Context) error {
 	return f.read(response.Body)
 }
 
-// read parses server-sent events: fields of an event a line each, an empty line
-// after.
-func (f *follower) read(r io.Reader) error {
+func (f *follower) read(r io.Reader) error { return readEvents(r, f.take) }
+
+// readEvents parses server-sent events: fields of an event a line each, an empty line
+// after. It returns the first error of take, or io.ErrUnexpectedEOF at the end.
+func readEvents(r io.Reader, take func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
 	var name, data string
@@ -118,7 +120,7 @@ func (f *follower) read(r io.Reader) error {
 		case field == "data":
 			data = value
 		case lines.Text() == "" && data != "":
-			if err := f.take(name, []byte(data)); err != nil {
+			if err := take(name, []byte(data)); err != nil {
 				return err
 			}
 			name, data = "", ""

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 )
 
 // helpers are the processes that benchmarks start, some of them in sandboxes.
 func (p *program) helpers() []*cobra.Command {
-	return []*cobra.Command{p.freshEnsure(), floor(), proxyChild(), proxyFloor(), proxyCaller(), timedDocker()}
+	return []*cobra.Command{p.freshEnsure(), floor(), proxyChild(), proxyFloor(), proxyCaller(), egressCaller(), timedDocker()}
 }
 
 // freshEnsure measures one ensure in a process of its own.
@@ -88,6 +89,24 @@ func proxyCaller() *cobra.Command {
 			}
 			callers := &bench.ProxyCallers{Address: args[0], Count: count, How: args[2]}
 			return callers.Call(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// egressCaller runs inside a sandbox: requests one after the other.
+func egressCaller() *cobra.Command {
+	return &cobra.Command{
+		Use: "egress-caller URL COUNT FRESH", Hidden: true, Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			count, err := strconv.Atoi(args[1])
+			if err != nil {
+				return err
+			}
+			took, err := (&egressstage.Caller{URL: args[0], Count: count, Fresh: args[2] == "true"}).Call(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printJSON(cmd.OutOrStdout(), took)
 		},
 	}
 }

@@ -57,9 +57,17 @@ func newAgentPlace(t *testing.T, files int) *agentPlace {
 	return p
 }
 
+// savedFile is what a person saves in a large repository while Claude Code works.
+const savedFile = "2/2.txt"
+
 // agentScript is what an agent is told to run: a new file, a commit and a changed file.
+// Claude Code waits for the saved file first.
 func agentScript(name string) string {
-	return "echo made by " + name + " >" + name + ".txt && git add " + name + ".txt && git -c user.name=a -c user.email=a@b.example commit -qm made && echo more >>/workspace/0/0.txt && env"
+	wait := ""
+	if name == "claude" {
+		wait = "while test -e /workspace/" + savedFile + " && ! grep -qx saved /workspace/" + savedFile + "; do sleep 0.1; done; "
+	}
+	return wait + "echo made by " + name + " >" + name + ".txt && git add " + name + ".txt && git -c user.name=a -c user.email=a@b.example commit -qm made && echo more >>/workspace/0/0.txt && env"
 }
 
 func (p *agentPlace) serve(turn fakellm.Turn) *fakellm.Server {

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/internettest"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
@@ -28,6 +29,7 @@ func commands() map[string]command {
 		"exits":     exits,
 		"halt":      halt,
 		"identity":  identity,
+		"internet":  serveInternet,
 		"json":      checkJSON,
 		"leads":     leads,
 		"litellm":   serveLiteLLM,
@@ -83,11 +85,21 @@ func serveLiteLLM(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("LITELLM", server.URL())
 }
 
-// prefixed FILE…: replaces @PREFIX@, @BACKEND@, @WORK@, @HOME@ and @LITELLM@ in
-// the files.
+// internet: serves every name as a web server by the proxy $INTERNET, while the script
+// runs. ca.pem has its certificate.
+func serveInternet(ts *testscript.TestScript, _ bool, _ []string) {
+	n, err := internettest.Start(internettest.Hello())
+	ts.Check(err)
+	ts.Defer(func() { _ = n.Close() })
+	ts.Setenv("INTERNET", n.Proxy)
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), n.CA, 0o644))
+}
+
+// prefixed FILE…: replaces @PREFIX@, @BACKEND@, @WORK@, @HOME@, @LITELLM@ and
+// @INTERNET@ in the files.
 func prefixed(ts *testscript.TestScript, _ bool, args []string) {
 	replacer := strings.NewReplacer("@PREFIX@", ts.Getenv("PREFIX"), "@BACKEND@", ts.Getenv("BACKEND"), "@WORK@", ts.Getenv("WORK"), "@HOME@", ts.Getenv("HOME"),
-		"@LITELLM@", ts.Getenv("LITELLM"))
+		"@LITELLM@", ts.Getenv("LITELLM"), "@INTERNET@", ts.Getenv("INTERNET"))
 	for _, name := range args {
 		text := replacer.Replace(ts.ReadFile(name))
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))

@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/testkit/internettest"
 	"github.com/atoll-run/atoll/internal/testkit/litellmtest"
 )
 
 // fixtures are what documents may take for granted, by name.
 func fixtures() map[string]func(*reader) {
 	return map[string]func(*reader){
+		"internet":   (*reader).needsInternet,
 		"key":        (*reader).needsKey,
 		"model":      (*reader).needsModel,
 		"repository": (*reader).needsRepository,
@@ -55,6 +57,16 @@ func (r *reader) serve(names ...string) string {
 	}
 	r.t.Cleanup(func() { _ = server.Close() })
 	return server.URL()
+}
+
+// needsInternet gives the reader's machine a proxy behind which every name is a web server.
+func (r *reader) needsInternet() {
+	n, err := internettest.Start(internettest.Hello())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = n.Close() })
+	r.env = append(r.env, "HTTP_PROXY="+n.Proxy, "HTTPS_PROXY="+n.Proxy)
 }
 
 // needsKey serves Anthropic's dialect where the reader's environment says that it

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -23,6 +24,9 @@ const (
 )
 
 func run() int {
+	// Package log writes to it too, and net/http prints answers there that it did not ask
+	// for: they may hold a key.
+	slog.SetDefault(slog.New(slog.DiscardHandler)) //nolint:forbidigo // nothing of ours uses it
 	debug.SetGCPercent(collectRarely)
 	time.AfterFunc(firstMoment, func() { debug.SetGCPercent(collectAsUsual) })
 	ctx, stop := console.WithSignals(context.Background())

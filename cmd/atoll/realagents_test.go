@@ -8,21 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
 // The real Claude Code and Codex work on a real repository with no configuration: they
-// change and commit, the host stays as it is, and what a person approves arrives.
-// They are large: asked for with ATOLL_TEST_AGENTS=1 and scripts/sdks.sh up agents.
+// change and commit, see what a person saves meanwhile, the host stays as it is, and what
+// a person approves arrives.
 func TestRealAgents(t *testing.T) {
-	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
-		return
-	}
 	path := installedAgents(t)
 	p := newAgentPlace(t, repositoryFiles)
 	p.env = append(p.env, "PATH="+path)
 	before := p.snapshot()
+	saved := p.saveMeanwhile()
 	for name, server := range map[string]*fakellm.Server{"claude": p.claude, "codex": p.codex} {
 		out, said := p.must("1", name, "-p", "make a file")
 		if out != "it is made\n" || !strings.Contains(said, "atoll sync review") || !strings.Contains(said, "models ") {
@@ -30,15 +29,33 @@ func TestRealAgents(t *testing.T) {
 		}
 		p.checkRequests(server, name)
 	}
-	same(t, before, p.snapshot())
+	file := <-saved
+	after := p.snapshot()
+	delete(before, file)
+	delete(after, file)
+	same(t, before, after)
 	p.review()
+}
+
+// saveMeanwhile saves a file of the repository as soon as Claude Code has begun, which
+// waits for it, and sends its path.
+func (p *agentPlace) saveMeanwhile() (saved chan string) {
+	saved = make(chan string, 1)
+	go func() {
+		for len(p.claude.Requests()) == 0 && p.t.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		file := filepath.Join(p.repository, savedFile)
+		if err := os.WriteFile(file, []byte("saved\n"), 0o600); err != nil {
+			p.t.Error(err)
+		}
+		saved <- file
+	}()
+	return saved
 }
 
 // Root is not needed.
 func TestRealAgentsAsUser(t *testing.T) {
-	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
-		return
-	}
 	t.Setenv(agentsDirVariable, strings.SplitN(installedAgents(t), ":", 2)[0])
 	asSomeone(t, "TestRealAgents", nil)
 }
@@ -94,9 +111,6 @@ func (p *agentPlace) review() {
 
 // At a terminal the agents begin without a question: no login, no theme, no trust.
 func TestRealAgentsAtATerminal(t *testing.T) {
-	if os.Getenv("ATOLL_TEST_AGENTS") == "" {
-		return
-	}
 	p := newAgentPlace(t, 10)
 	p.env = append(p.env, "PATH="+installedAgents(t))
 	for name, c := range map[string]struct{ ready, quit string }{

@@ -7,7 +7,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/doctor"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/gate/overlays"
+	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -23,6 +25,7 @@ type App struct {
 	Agents  *host.Host
 	Runs    *execute.Executor
 	Sync    *overlays.Service
+	Egress  *egress.Service
 }
 
 // Open opens the state directory of the configuration in force.
@@ -43,8 +46,13 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	models := service.New(installation)
 	commits := deliver.New(models)
 	sync := overlays.New(models, commits.Approvals())
-	installation.Follow = sync.Follow
-	return &App{Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits), Runs: execute.New(models, commits), Sync: sync}, nil
+	installation.Follow, installation.FindMade = sync.Follow, sandboxes.Finder(installation)
+	names := egress.New(models, commits.Approvals())
+	installation.Manager.SetupEgress = names.ForSetup
+	return &App{
+		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names),
+		Runs: execute.New(models, commits, names), Sync: sync, Egress: names,
+	}, nil
 }
 
 // Close closes what the app opened: the ledger and the audit log, then the

@@ -24,13 +24,18 @@ func restClient(b *bureau, as access.Caller) *client.Client {
 	b.t.Helper()
 	options := serve.RESTOptions(b.app.Parts(), b.runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) { return &as, nil }
+	made, err := serve.OpenSandboxes(b.t.Context(), b.app.Parts())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	options.Made = made
 	server := rest.New(options)
 	listener := httptest.NewServer(server)
 	c, err := client.New(client.Options{URL: listener.URL})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { server.Close(); c.Close(); listener.Close() })
+	b.t.Cleanup(func() { server.Close(); made.Close(); c.Close(); listener.Close() })
 	return c
 }
 

@@ -52,25 +52,19 @@ func TestLostLimitsAreNoticed(t *testing.T) {
 	}
 }
 
-// A networked half takes an engine. Without one nothing is made, also for a
+// A network of its own takes an engine. Without one nothing is made, also for a
 // command that would not use it, and the setting is named.
-func TestPairNeedsAnEngine(t *testing.T) {
+func TestBridgeNeedsAnEngine(t *testing.T) {
 	t.Parallel()
 	s := pairSite(t)
 	s.set("agents.defaults.sandbox.backend", "linux")
 	a := s.open()
-	_, err := a.Provide(t.Context(), session("pair"), provide.Options{})
-	if err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow: a networked half takes a network") {
-		t.Errorf("one half: %v", err)
-	}
-	if hint := errhint.Of(err); !strings.Contains(hint, "remove sandbox.networkAllow and sandbox.networkExecAllow, or set sandbox.backend to docker") {
-		t.Errorf("the hint is %q", hint)
-	}
-	if _, err := a.Provide(t.Context(), session("pair"), provide.Options{Pair: true}); err == nil || !strings.Contains(err.Error(), "sandbox.networkAllow") {
+	_, err := a.Provide(t.Context(), session("pair"), provide.Options{Pair: true})
+	if err == nil || !strings.Contains(err.Error(), "docker.network") {
 		t.Errorf("both: %v", err)
 	}
-	if rows := s.rows(a); len(rows) > 0 {
-		t.Errorf("made all the same: %v", rows)
+	if hint := errhint.Of(err); !strings.Contains(hint, "sandbox.egress") {
+		t.Errorf("the hint is %q", hint)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 func pairSite(t *testing.T) *site {
 	s := newSite(t)
 	s.set("agents.defaults.sandbox.networkAllow", []string{"web_fetch"})
+	s.set("agents.defaults.sandbox.docker.network", "bridge")
 	s.set("agents.defaults.sandbox.networkExecAllow", []string{"ifconfig *"})
 	s.set("tools.sandbox.tools.alsoAllow", []string{"web_fetch"})
 	return s

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -37,6 +38,7 @@ type order struct {
 	Gateway bool   // be a gateway
 	Grace   int64  // its grace, in nanoseconds
 	Tasks   int    // so many sessions, each with two tasks, until it is killed
+	Port    int    // be a web server inside a sandbox, at this port
 }
 
 func obey(text string) int {
@@ -53,6 +55,9 @@ func obey(text string) int {
 }
 
 func (o *order) carryOut(ctx context.Context) error {
+	if o.Port != 0 {
+		return (&http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", o.Port), Handler: http.HandlerFunc(serveInside), ReadHeaderTimeout: patience}).ListenAndServe()
+	}
 	a, err := app.Open(ctx, provide.LoadOptions{Getenv: func(name string) string { return o.Env[name] }, ConfigPath: o.Config})
 	if err != nil {
 		return err

@@ -13,9 +13,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/cli/agentcmd"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/egresscmd"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
+	"github.com/atoll-run/atoll/internal/cli/secretscmd"
 	"github.com/atoll-run/atoll/internal/cli/setupcmd"
 	"github.com/atoll-run/atoll/internal/cli/synccmd"
 )
@@ -47,12 +49,17 @@ type verb struct {
 var verbs = map[string][]verb{
 	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
-		{"exec", sandboxcmd.NewTopExecCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
+		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
 		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
-		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}, {"openclaw", modelcmd.NewOpenClawCommand}},
-	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},
+		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},
+	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},
 	groupOther: {{"version", console.NewVersionCommand}},
+}
+
+// newEgressCommand returns the command `atoll egress`.
+func newEgressCommand(e *console.Env) *cobra.Command {
+	return egresscmd.NewEgressCommand(e, sandboxcmd.NewLearnCommand(e))
 }
 
 // agentVerbs are the verbs of the built-in presets, which are read when one is made.
@@ -60,7 +67,15 @@ func agentVerbs() (list []verb) {
 	for _, id := range []string{"claude", "codex", "gemini", "opencode", "shell"} {
 		list = append(list, verb{id, agentcmd.NewCommand(id)})
 	}
-	return list
+	return append(list, verb{"openclaw", newOpenClawCommand})
+}
+
+// newOpenClawCommand is the verb of OpenClaw, with those that set up its gateways.
+func newOpenClawCommand(e *console.Env) *cobra.Command {
+	cmd := agentcmd.NewCommand("openclaw")(e)
+	cmd.Args = cobra.ArbitraryArgs // a task is no verb
+	cmd.AddCommand(modelcmd.NewOpenClawConfigCommand(e))
+	return cmd
 }
 
 // Main runs one command line and returns the exit code.

@@ -37,7 +37,7 @@ func TestReferenceNamesEveryKeyOfSandboxes(t *testing.T) {
 	if len(sandbox.Properties) < 10 {
 		t.Fatalf("the schema has only %d keys for sandboxes", len(sandbox.Properties))
 	}
-	for _, part := range []string{"", "docker", "prune", "browser"} {
+	for _, part := range []string{"", "docker", "prune", "browser", "egress"} {
 		object := sandbox
 		if part != "" {
 			object = sandbox.at(part).from(&top)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
@@ -24,14 +25,16 @@ type Options struct {
 	Listen   []string // HOST:PORT each
 	Socket   string   // path of the owner's socket; "" for none
 	TLS      Certificate
-	Trusted  []string       // networks (CIDR or interface) that plain connections may cross
-	Origins  []string       // browsers from here may connect, beside those of the gateway's own pages
-	Hosts    []string       // names that requests may be for, beside addresses, localhost and the certificate's
-	Upgrades []Route        // WebSocket connections, by path
-	REST     http.Handler   // every other request
-	Access   *access.Access // authenticates routes with a scope; nil if there are none
-	Logger   *slog.Logger   // nil discards
-	Limits   Limits
+	Trusted  []string     // networks (CIDR or interface) that plain connections may cross
+	Origins  []string     // browsers from here may connect, beside those of the gateway's own pages
+	Hosts    []string     // names that requests may be for, beside addresses, localhost and the certificate's
+	Upgrades []Route      // WebSocket connections, by path
+	REST     http.Handler // every other request
+	// Ports passes requests on that are for a port of a sandbox; nil if there is none.
+	Ports  *portproxy.Proxy
+	Access *access.Access // authenticates routes with a scope; nil if there are none
+	Logger *slog.Logger   // nil discards
+	Limits Limits
 }
 
 // Limits bound what unauthenticated peers can use; 0 is the default.
@@ -180,6 +183,10 @@ func (s *Server) closeListeners() {
 
 // serve checks a request and passes it to the WebSocket or the REST handler.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if t := s.portOf(r); t != nil {
+		s.options.Ports.Serve(w, r, t)
+		return
+	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -193,6 +200,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	PaceBody(w, r, s.options.Limits.Body)
 	s.options.REST.ServeHTTP(w, r)
+}
+
+// portOf returns the port of a sandbox that a request is for, by its host name; nil if
+// it is for the gateway.
+func (s *Server) portOf(r *http.Request) *portproxy.Target {
+	if s.options.Ports == nil || s.draining.Load() {
+		return nil
+	}
+	t := portproxy.Parse(hostname(r.Host))
+	if t == nil || access.FromContext(r.Context()) == nil && !s.isOwnHost(t.Gateway) {
+		return nil
+	}
+	return t
 }
 
 // refuse logs a refusal and answers with it.

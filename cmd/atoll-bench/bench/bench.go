@@ -81,6 +81,7 @@ func All() []Bench {
 		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench, false},
 		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench, true},
 		{"overlay", "work on a directory through an overlay, beside the directory itself; what the gate costs", overlayBench, false},
+		{"egress", "connections out of a sandbox by name, beside a bare relay over the same wire; commands beside them", egressBench, false},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 )
@@ -62,17 +62,7 @@ func execBench(ctx context.Context, o Options) (*Report, error) {
 // floorProgram puts this program into the sandbox's workspace, where it serves
 // as the process that is already inside.
 func (s *stage) floorProgram() error {
-	from, err := os.Open(s.options.Self)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenFile(filepath.Join(s.session.Plan.Layout.WorkspaceDir, "atoll"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close())
+	return egressstage.CopyProgram(filepath.Join(s.session.Plan.Layout.WorkspaceDir, "atoll"), s.options.Self)
 }
 
 func (s *stage) execLatency(ctx context.Context, r *Report) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/preset"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/egresscmd"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/relay/branch"
@@ -24,6 +25,8 @@ type options struct {
 	model         string
 	budget        float64
 	access, image string
+	show          []string
+	egress        egresscmd.Flags
 	asJSON        bool
 	accept        bool
 	branch        string
@@ -104,6 +107,8 @@ func (o *options) addFlags(cmd *cobra.Command, p *preset.Preset) {
 	flags.StringVar(&o.access, "access", "", "what is seen of the directory: `rw` is the directory itself, without a way back")
 	flags.BoolVar(&o.accept, "accept", false, "apply what passes the gate when it ends")
 	flags.StringVar(&o.branch, "branch", "", "give the commits to the relay when it ends, which judges and sends them to branch sandbox/`NAME`")
+	o.egress.Add(cmd)
+	flags.StringArrayVar(&o.show, "show", nil, "show this `path` of the host too, read-only and at the same place (again for more)")
 	flags.StringVar(&o.image, "image", "", "image to make the sandbox from (default: the agent's own, or the host's programs)")
 	if p.Args.Task != nil {
 		flags.BoolVarP(&o.print, "print", "p", false, "carry TASK out without a person and print the answer, as without the flag; TASK is read from standard input if it is not given")
@@ -147,7 +152,7 @@ func (o *options) check(cmd *cobra.Command) error {
 	if o.print && o.stay || o.asJSON && o.stay {
 		return console.Usage(cmd, errors.New("--stay goes with neither --print nor --json"))
 	}
-	return console.CheckBudget(o.budget)
+	return console.FirstOf(console.CheckBudget(o.budget), o.egress.Check(cmd))
 }
 
 func longText(p *preset.Preset) string {

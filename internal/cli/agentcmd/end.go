@@ -6,23 +6,25 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/dirsandbox"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/model/usage"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
 // report is what --json prints of a task.
 type report struct {
-	Agent     string     `json:"agent"`
-	Directory string     `json:"directory"`
-	Sandbox   string     `json:"sandbox"`
-	Run       string     `json:"run"`
-	Model     string     `json:"model,omitempty"`
-	Text      string     `json:"text"`
-	Error     string     `json:"error,omitempty"`
-	ExitCode  int        `json:"exitCode"`
-	Bill      *run.Bill  `json:"bill,omitempty"`
-	Changes   *changes   `json:"changes,omitempty"`
-	Branch    *delivered `json:"branch,omitempty"` // of --branch
+	Agent     string              `json:"agent"`
+	Directory string              `json:"directory"`
+	Sandbox   string              `json:"sandbox"`
+	Run       string              `json:"run"`
+	Model     string              `json:"model,omitempty"`
+	Text      string              `json:"text"`
+	Error     string              `json:"error,omitempty"`
+	ExitCode  int                 `json:"exitCode"`
+	Bill      *run.Bill           `json:"bill,omitempty"`
+	Changes   *dirsandbox.Changes `json:"changes,omitempty"`
+	Branch    *delivered          `json:"branch,omitempty"` // of --branch
 }
 
 // end says what became of a use, or prints it as JSON.
@@ -35,7 +37,8 @@ func (s *start) end(ctx context.Context, failure error) error {
 	}
 	failure = console.FirstOf(failure, s.deliver(context.WithoutCancel(ctx), failure))
 	if !s.asJSON {
-		s.sayChanges()
+		s.repeatNotes()
+		s.report.Changes.Say(s.Err, s.branch == "")
 		s.sayBranch()
 		s.sayBill()
 		return failure
@@ -46,6 +49,35 @@ func (s *start) end(ctx context.Context, failure error) error {
 		failure = console.WithCode(exit.Code, nil)
 	}
 	return console.FirstOf(s.PrintJSON(&s.report), failure)
+}
+
+// note says something before the program begins.
+func (s *start) note(text string) {
+	s.notes = append(s.notes, text)
+	s.Notice(text)
+}
+
+// repeatNotes says once more what a program with a screen of its own has wiped away.
+func (s *start) repeatNotes() {
+	if s.preset.Commands || s.isAlone() || !s.hasTerminal() {
+		return
+	}
+	for _, text := range s.notes {
+		s.Notice(text)
+	}
+}
+
+// collect finds out what changed in the directory's overlay, and with --accept applies
+// what passes. After a single command of a shell nothing is collected.
+func (s *start) collect(ctx context.Context) (err error) {
+	if s.box.Plan.Agent.Sandbox.WorkspaceAccess != config.AccessOverlay || s.preset.Commands && len(s.added) > 0 && !s.accept {
+		return nil
+	}
+	s.report.Changes, err = dirsandbox.CollectChanges(ctx, s.Env, s.dir)
+	if s.accept {
+		err = errors.Join(err, s.report.Changes.Accept(ctx))
+	}
+	return err
 }
 
 // sayBill says what the models cost.

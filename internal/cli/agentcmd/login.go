@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,7 @@ import (
 // the configuration, or the one that the environment or the stored secrets have a key
 // for. A person at a terminal is asked for a key once. Nil is for a program without
 // models.
-func (s *start) chooseLogin() (*config.LLM, error) {
+func (s *start) chooseLogin(ctx context.Context) (*config.LLM, error) {
 	if len(s.preset.Login) == 0 {
 		return nil, nil
 	}
@@ -30,7 +31,7 @@ func (s *start) chooseLogin() (*config.LLM, error) {
 		return nil, err
 	}
 	if !llm.FromFile && (!llm.Default || s.Getenv(config.DefaultLLMKey) == "") {
-		login, key, err := s.findKey()
+		login, key, err := s.findKey(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +44,7 @@ func (s *start) chooseLogin() (*config.LLM, error) {
 
 // findKey finds the first login of the preset that there is a secret for, in the
 // environment before the stored ones, or asks for one.
-func (s *start) findKey() (*preset.Login, config.LLMKey, error) {
+func (s *start) findKey(ctx context.Context) (*preset.Login, config.LLMKey, error) {
 	var stored *preset.Login
 	var storedKey config.LLMKey
 	for i := range s.preset.Login {
@@ -59,11 +60,11 @@ func (s *start) findKey() (*preset.Login, config.LLMKey, error) {
 	if stored != nil {
 		return stored, storedKey, nil
 	}
-	return s.askForKey()
+	return s.askForKey(ctx)
 }
 
 // askForKey asks a person for a key or token, and stores it.
-func (s *start) askForKey() (*preset.Login, config.LLMKey, error) {
+func (s *start) askForKey(ctx context.Context) (*preset.Login, config.LLMKey, error) {
 	if s.hasForeignLogin() {
 		s.Notice(s.preset.ForeignLogin.Text)
 	}
@@ -76,7 +77,7 @@ func (s *start) askForKey() (*preset.Login, config.LLMKey, error) {
 		fmt.Fprintf(s.Err, "  %s (%s…): %s\n", l.Title, l.Prefix, l.How)
 	}
 	fmt.Fprint(s.Err, "paste it (it is not shown): ")
-	text, err := term.ReadPassword(int(keys.Fd()))
+	text, err := awaitInput(ctx, keys, func() ([]byte, error) { return term.ReadPassword(int(keys.Fd())) })
 	fmt.Fprintln(s.Err)
 	if err != nil {
 		return nil, config.LLMKey{}, fmt.Errorf("read the key: %w", err)

@@ -45,7 +45,7 @@ func (s *start) withModels(ctx context.Context, llm *config.LLM) (err error) {
 	began := time.Now()
 	s.grant, s.run = g.ID(), terms.Run
 	if err = s.app.Models.AuditExec(terms, s.box.Name, s.command().Argv); err == nil {
-		err = s.execute(ctx)
+		err = s.executeWithEgress(ctx, g.Grant)
 	}
 	err = console.FirstOf(err, g.Close())
 	bill, problem := models.KeepCommand(context.WithoutCancel(ctx), terms, s.box, began)

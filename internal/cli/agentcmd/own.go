@@ -45,7 +45,7 @@ func (s *start) writeOwn(ctx context.Context, to *guestfs.Files) error {
 		}
 	}
 	if own.left > 0 && s.app.FirstTime(ctx, fmt.Sprint("own:", s.dir.ID, s.preset.ID, own.left)) {
-		s.Notice(fmt.Sprintf("%d files of your own settings do not enter: they are hidden, too large, or no plain files", own.left))
+		s.note(fmt.Sprintf("%d files of your own settings do not enter: they are hidden, too large, or no plain files", own.left))
 	}
 	return nil
 }

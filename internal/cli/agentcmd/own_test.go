@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -48,32 +47,5 @@ func TestOwnFilesAreBounded(t *testing.T) {
 	write(t, filepath.Join(dir, "0"), "xx")
 	if err := large.add(filepath.Join(dir, "0"), "f"); err != nil || len(large.files) != 0 || large.left != 1 {
 		t.Errorf("%v, %d left, %v", large.files, large.left, err)
-	}
-}
-
-func TestServersOfTools(t *testing.T) {
-	text := `{"mcpServers": {"b": {"url": "x"}}, "other": 1, "projects": {"/p": {"mcpServers": {"a": {}}}, "/q": {"mcpServers": {"c": {}}}}}`
-	if got := serversOfJSON([]byte(text), "/p"); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("JSON: %q", got)
-	}
-	if got := serversOfJSON([]byte("{"), "/p"); got != nil {
-		t.Errorf("damaged: %q", got)
-	}
-	toml := "[mcp_servers.one]\ncommand = \"x\"\n [mcp_servers.\"two\".env]\n[other]\n[mcp_servers.open\n"
-	if got := serversOfTOML(toml); !slices.Equal(got, []string{"one", "two"}) {
-		t.Errorf("TOML: %q", got)
-	}
-}
-
-func TestInterpreterOf(t *testing.T) {
-	dir := t.TempDir()
-	for text, want := range map[string]string{
-		"#!/usr/bin/env node\n": "node", "#!/usr/bin/env -S node --x\n": "node", "#!/bin/sh\n": "", "\x7fELF": "", "#!/usr/bin/env ../node\n": "", "": "",
-	} {
-		file := filepath.Join(dir, "program")
-		write(t, file, text)
-		if got := interpreterOf(file); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
 	}
 }

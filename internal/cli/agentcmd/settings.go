@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -17,21 +18,27 @@ const settingsMode = 0o600
 // writeSettings writes the preset's settings files to the home inside, through the
 // guest: the home's files are the sandbox's, and a link there must lead nowhere else.
 func (s *start) writeSettings(ctx context.Context) error {
-	if len(s.preset.Files)+len(s.preset.Own) == 0 {
+	if len(s.preset.Files)+len(s.preset.Own) == 0 && s.preset.MCP == nil {
 		return nil
 	}
 	files, err := provide.FilesOf(s.box.Handle, s.box.Plan.Spec)
 	if err != nil {
 		return err
 	}
-	s.sayMissingServers(ctx)
+	if err := s.chooseServers(ctx); err != nil {
+		return err
+	}
+	servers, err := s.writeServers(ctx, files)
+	if err != nil {
+		return fmt.Errorf("your MCP servers of %s: %w", s.preset.Title, err)
+	}
 	if err := s.writeOwn(ctx, files); err != nil {
 		return fmt.Errorf("your own settings of %s: %w", s.preset.Title, err)
 	}
 	v := s.values()
 	for i := range s.preset.Files {
 		f := &s.preset.Files[i]
-		_, err := files.Write(ctx, path.Join(v.Home, f.Path), f.Content(v), &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true, Exclusive: f.Keep})
+		_, err := files.Write(ctx, path.Join(v.Home, f.Path), slices.Concat(f.Content(v), servers[f.Path]), &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true, Exclusive: f.Keep})
 		if err != nil && (!f.Keep || !errors.Is(err, fs.ErrExist)) {
 			return fmt.Errorf("settings of %s: %w", s.preset.Title, err)
 		}

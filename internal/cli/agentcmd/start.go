@@ -9,12 +9,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/preset"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/agentcmd/mcpservers"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/dirsandbox"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -31,7 +31,11 @@ type start struct {
 	model   string // id that the program is given; "" is its own choice
 	run     string // id of the run that models are billed to; "" without models
 	grant   string
-	report  report
+	// grantEnv are variables that go with the grant.
+	grantEnv map[string]string
+	servers  []mcpservers.Server // of MCP, that work inside
+	notes    []string            // that were said before the program began
+	report   report
 }
 
 // do carries a use out.
@@ -45,7 +49,7 @@ func (s *start) do(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	login, err := s.chooseLogin()
+	login, err := s.chooseLogin(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (s *start) do(ctx context.Context) error {
 	}
 	defer s.box.Release()
 	if login == nil {
-		return s.end(ctx, s.execute(ctx))
+		return s.end(ctx, s.executeWithEgress(ctx, nil))
 	}
 	return s.end(ctx, s.withModels(ctx, login))
 }
@@ -71,43 +75,31 @@ func (s *start) open(ctx context.Context) (err error) {
 	if s.dir, err = s.app.Directory(cwd); err != nil {
 		return console.WithCode(console.ExitUsage, err)
 	}
+	if err = s.showPaths(); err != nil {
+		return err
+	}
 	if s.program, err = s.findProgram(ctx); err != nil {
 		return err
 	}
-	if s.dir, err = s.app.Directories().Record(ctx, s.dir, s.program.image); err != nil {
-		return err
-	}
-	if s.dir.Moved != "" {
-		s.Notice("this directory was " + s.dir.Moved + ": its sandbox and changes came along")
-	}
-	return nil
+	s.dir, err = dirsandbox.Record(ctx, s.Env, s.app, s.dir, s.program.image)
+	return err
 }
 
 // provide makes the sandbox ready.
 func (s *start) provide(ctx context.Context) (err error) {
-	if config.Access(s.access) == config.AccessRW {
-		s.Notice("--access rw: what is changed inside is changed in " + s.dir.Path + " at once, and nothing is held for review")
-	}
-	done := s.Progress("preparing the sandbox")
-	s.box, err = s.app.ProvideDirectory(ctx, s.dir, provide.DirectoryOptions{
-		Access: config.Access(s.access), Image: s.program.image, Programs: s.program.shown, Exact: !s.preset.Commands || s.access != "" || s.image != "",
+	s.box, err = dirsandbox.Provide(ctx, s.Env, s.app, s.dir, provide.DirectoryOptions{
+		Access: config.Access(s.access), Image: s.program.image, Programs: s.program.shown, Exact: !s.preset.Commands || s.access != "" || s.image != "" || len(s.show) > 0,
+		Adjust: s.adjust,
 	})
-	done()
-	if errors.Is(err, sandbox.ErrBusy) {
-		err = errhint.With(err, "end what runs in this directory's sandbox, which was made with other settings; `atoll ps` shows it")
+	if err == nil {
+		s.notes = append(s.notes, s.box.Notices...)
 	}
-	if err != nil {
-		return err
-	}
-	for _, n := range s.box.Notices {
-		s.Notice(n)
-	}
-	return nil
+	return err
 }
 
 // values are what the preset's texts are filled in with.
 func (s *start) values() preset.Values {
-	return preset.Values{Task: s.task, Model: s.model, Home: provide.DirectoryHome, Workspace: s.box.Plan.Spec.Workdir, BaseURL: modelURL}
+	return preset.Values{Task: s.task, Model: s.model, Run: s.run, Home: provide.DirectoryHome, Workspace: s.box.Plan.Spec.Workdir, BaseURL: modelURL, Servers: len(s.servers) > 0}
 }
 
 // execute runs the program, at the terminal or for one task.
@@ -147,6 +139,11 @@ func (s *start) command() *machine.Command {
 	env := s.preset.Environment(v)
 	for name, value := range s.box.Plan.Env.Passed {
 		if _, ours := env[name]; !ours {
+			env[name] = value
+		}
+	}
+	for name, value := range s.grantEnv {
+		if _, said := env[name]; !said {
 			env[name] = value
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +25,7 @@ import (
 // NewAuditCommand returns the command `atoll audit`.
 func NewAuditCommand(c *console.Env) *cobra.Command {
 	e := &env{c}
-	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of model requests, pushes, approvals and log-ins", Example: `  atoll audit tail --denied
+	cmd := &cobra.Command{Use: "audit", Short: "Read and check the log of model requests, connections, pushes, approvals and log-ins", Example: `  atoll audit tail --denied
   atoll audit verify`}
 	cmd.AddCommand(newAuditTailCommand(e), newAuditVerifyCommand(e))
 	return cmd
@@ -70,8 +72,8 @@ func newAuditTailCommand(e *env) *cobra.Command {
 // auditLine is what tail shows of a record.
 type auditLine struct {
 	Time, Kind, Event, ID, Account, Run, KnownAs, Dialect, Model, ModelAsked, Denied string
-	Branch, Program, Topic, Token                                                    string
-	Status                                                                           int
+	Branch, Program, Topic, Token, Name                                              string
+	Status, Port                                                                     int
 	TotalMicros, Input, CachedInput, CacheWrite, Output, CostMicroUSD                int64
 	Unpriced, Estimated                                                              bool
 }
@@ -126,7 +128,7 @@ func (e *env) printAudit(entries []audit.Entry) {
 func (l *auditLine) row() []string {
 	kind, what := audit.KindOf(l.Kind), cmp.Or(l.Model, l.ModelAsked, l.Program, l.Token)
 	if kind != audit.Model {
-		what = strings.TrimSpace(strings.Join([]string{l.Event, cmp.Or(l.Branch, l.Topic, what), l.ID}, " "))
+		what = strings.TrimSpace(strings.Join([]string{l.Event, cmp.Or(l.Branch, l.Topic, l.target(), what), l.ID}, " "))
 	}
 	status, ms, tokens, cost := "-", "-", "-", "-"
 	if kind == audit.Model {
@@ -137,6 +139,14 @@ func (l *auditLine) row() []string {
 		strings.TrimSuffix(strings.Replace(l.Time, "T", " ", 1), "Z"), string(kind), console.OrDash(cmp.Or(l.KnownAs, l.Run)), console.OrDash(l.Account),
 		console.OrDash(l.Dialect), console.OrDash(what), status, ms, tokens, cost, l.Denied,
 	}
+}
+
+// target is the name and the port of a connection out of a sandbox.
+func (l *auditLine) target() string {
+	if l.Port == 0 {
+		return l.Name
+	}
+	return net.JoinHostPort(l.Name, strconv.Itoa(l.Port))
 }
 
 func (l *auditLine) cost() string {

@@ -17,15 +17,9 @@ import (
 // defaultSlots is how many runs a gateway is configured for.
 const defaultSlots = 8
 
-// NewOpenClawCommand returns the command `atoll openclaw`.
-func NewOpenClawCommand(c *console.Env) *cobra.Command {
+// NewOpenClawConfigCommand returns the command `atoll openclaw config`.
+func NewOpenClawConfigCommand(c *console.Env) *cobra.Command {
 	e := &env{c}
-	cmd := &cobra.Command{Use: "openclaw", Short: "Set up a gateway of OpenClaw that runs are given to", Example: `  atoll openclaw config --dir deploy/compose/openclaw`}
-	cmd.AddCommand(newOpenClawConfigCommand(e))
-	return cmd
-}
-
-func newOpenClawConfigCommand(e *env) *cobra.Command {
 	var o execute.OpenClawFiles
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session/attach"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
@@ -55,6 +56,11 @@ made if needed; its model is asked from here, through the proxy that adds the
 key, counts and keeps to budgets. The conversation is kept, and goes on with the
 next message of the same session. All sessions of an agent share one sandbox and
 its files, unless sandbox.scope or --scope says otherwise.
+
+In a git checkout, with a configuration that says nothing about sandboxes, the
+agent works on the checkout: in its sandbox, the one of atoll shell, where changes
+are kept apart until they are approved (atoll sync), and with a conversation of its
+own. --agent, --session, --account, --scope, --branch and --work-item mean others.
 
 A key in ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY is enough to ask a
 model; the configuration can name others (docs/agent.md). atoll demo needs none.
@@ -151,7 +157,10 @@ func runAgent(cmd *cobra.Command, e *env, o *agentOptions) (err error) {
 	if order.files, err = o.readAttachments(cmd); err != nil {
 		return err
 	}
-	g, err := e.gatewayFor(cmd.Context(), o)
+	if order.directory, err = e.directory(cmd.Context(), order); err != nil {
+		return e.ConfigError(err, false)
+	}
+	g, err := e.gatewayFor(cmd.Context(), order)
 	if err != nil {
 		return e.ConfigError(err, false)
 	}
@@ -168,12 +177,16 @@ type agentOrder struct {
 	history []chat.Message
 	branch  string
 	files   []attach.Upload
+	// directory is the git checkout that it works on; nil if it has a workspace of its own.
+	directory *directory.Directory
 }
 
 // gatewayFor is the gateway that takes the task: none for agents inside of runs,
-// which say what was said before, or want every event.
-func (e *env) gatewayFor(ctx context.Context, o *agentOptions) (*backend.Gateway, error) {
-	if o.local || o.messages != "" || o.events {
+// which say what was said before, or want every event, and none for those that work on a
+// directory of the caller's.
+func (e *env) gatewayFor(ctx context.Context, task *agentOrder) (*backend.Gateway, error) {
+	o := task.options
+	if task.directory != nil || o.local || o.messages != "" || o.events {
 		return nil, nil
 	}
 	return backend.RunningGateway(ctx, e.Env)
@@ -196,6 +209,11 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	done := e.Progress("preparing the sandbox")
 	order := o.worker(view)
 	order.History, order.Branch = task.history, task.branch
+	if task.directory != nil {
+		if err := e.workOn(ctx, task.directory, &order); err != nil {
+			return err
+		}
+	}
 	if task.branch != "" { // its commits are taken out by processes with walls of their own
 		if order.Checkout, err = os.Getwd(); err != nil {
 			return err
@@ -227,7 +245,8 @@ func (e *env) agentAlone(ctx context.Context, task *agentOrder) (err error) {
 	err = console.FirstOf(err, worker.Keep(after, out, failure))
 	end := &agentEnd{
 		session: worker.Session, text: out.Text, model: out.Model, usage: out.Usage, failure: failure, spent: spent,
-		report: worker.Report(out, spent, delivery, unsent),
+		report:  worker.Report(out, spent, delivery, unsent),
+		changes: e.changesOf(after, task.directory, worker.Plan.Agent.Sandbox.WorkspaceAccess),
 	}
 	return console.FirstOf(view.end(end), err, unsent, ctx.Err(), o.failed(failure), undelivered(delivery))
 }

@@ -12,20 +12,22 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/dirsandbox"
 	"github.com/atoll-run/atoll/internal/run"
 )
 
 // atollMeta is what we tell beyond the common form.
 type atollMeta struct {
-	Run      string     `json:"run"`
-	Sandbox  string     `json:"sandbox"` // "" without one
-	Backend  string     `json:"backend"`
-	Image    string     `json:"image"` // that it is made of
-	Turns    int        `json:"turns"`
-	Calls    int        `json:"toolCalls"`
-	MicroUSD int64      `json:"microUsd"`
-	Unpriced int64      `json:"unpricedCalls"`
-	Relay    *relayMeta `json:"relay,omitempty"` // of agents that work on a branch
+	Run      string              `json:"run"`
+	Sandbox  string              `json:"sandbox"` // "" without one
+	Backend  string              `json:"backend"`
+	Image    string              `json:"image"` // that it is made of
+	Turns    int                 `json:"turns"`
+	Calls    int                 `json:"toolCalls"`
+	MicroUSD int64               `json:"microUsd"`
+	Unpriced int64               `json:"unpricedCalls"`
+	Relay    *relayMeta          `json:"relay,omitempty"`   // of agents that work on a branch
+	Changes  *dirsandbox.Changes `json:"changes,omitempty"` // of agents that work on a checkout
 }
 
 // relayMeta is what became of an agent's commits.
@@ -58,6 +60,7 @@ func (e *agentEnd) envelope() *envelope.Envelope {
 	extra := atollMeta{
 		Run: r.Run, Sandbox: r.Sandbox, Backend: r.Backend, Image: r.Image, Turns: r.Turns, Calls: r.Calls, MicroUSD: e.spent.MicroUSD, Unpriced: e.spent.Unpriced,
 	}
+	extra.Changes = e.changes
 	extra.Relay = relayMetaOf((*run.Delivery)(r.Delivery))
 	name := cmp.Or(e.model, r.Model)
 	provider, _, _ := strings.Cut(name, "/")

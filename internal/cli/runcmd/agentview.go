@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/dirsandbox"
 	"github.com/atoll-run/atoll/internal/cli/runview"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/gateway/session"
@@ -94,6 +95,7 @@ type agentEnd struct {
 	report      *session.Report
 	failure     error // nil if it is done
 	spent       money.Charge
+	changes     *dirsandbox.Changes // of the checkout; nil if it worked on none
 }
 
 func (e *agentEnd) took() time.Duration {
@@ -115,6 +117,7 @@ func (v *agentView) end(end *agentEnd) error {
 		text += fmt.Sprintf(" · %s: %s", sent.Branch, runview.Clip(sent.Note, 500))
 	}
 	v.Line(style.Dim(text))
+	end.changes.Say(v.env.Err, true)
 	return nil
 }
 

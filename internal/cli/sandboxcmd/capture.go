@@ -31,9 +31,10 @@ type commandReport struct {
 	MaxRSS     int64    `json:"maxRss"`
 	Created    bool     `json:"created"` // the sandbox was made for this command
 	Notices    []string `json:"notices"`
+	Egress     []string `json:"egress,omitempty"` // what was denied
 }
 
-func (e *env) captureCommand(ctx context.Context, s *provide.ReadySandbox, command *machine.Command) error {
+func (e *env) captureCommand(ctx context.Context, s *provide.ReadySandbox, o commandOptions, command *machine.Command) error {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, captureLimit
 	result, err := s.Exec(ctx, command)
@@ -47,6 +48,9 @@ func (e *env) captureCommand(ctx context.Context, s *provide.ReadySandbox, comma
 		Truncated:  result.Stdout.Lost+result.Stderr.Lost > 0,
 		DurationMs: result.Duration.Milliseconds(), CPUMs: (result.User + result.System).Milliseconds(), MaxRSS: result.MaxRSS,
 		Created: s.Created, Notices: console.OrEmpty(s.Notices),
+	}
+	if o.denials != nil {
+		report.Egress = o.denials()
 	}
 	if err := e.PrintJSON(report); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/egresscmd"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -29,10 +30,12 @@ type commandOptions struct {
 	asJSON  bool
 	// tty gives the command a terminal, typing passes on what the user types.
 	tty, typing bool
-	// grant is what the command is started under, and modelEnv the variables
+	egress      egresscmd.Flags
+	// grant is what the command is started under, and grantEnv the variables
 	// that go with it.
 	grant    string
-	modelEnv map[string]string
+	grantEnv map[string]string
+	denials  func() []string // what egress refused to the command; nil if it has none
 }
 
 // check refuses what can be seen to be wrong before a sandbox is made.
@@ -49,11 +52,12 @@ func (o *commandOptions) check(cmd *cobra.Command) error {
 	if _, err := parseEnv(o.env); err != nil {
 		return console.WithCode(console.ExitUsage, err)
 	}
-	return nil
+	return o.egress.Check(cmd)
 }
 
 func (o *commandOptions) add(cmd *cobra.Command) {
 	o.SubjectFlags.Add(cmd)
+	o.egress.Add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.env, "env", "e", nil, "set `NAME=VALUE` for the command (again for more)")
 	flags.StringVarP(&o.dir, "workdir", "w", "", "directory inside to run in (default: the sandbox's workdir)")
@@ -103,7 +107,7 @@ func (e *env) runAudited(ctx context.Context, a *app.App, s *provide.ReadySandbo
 	if err := a.Models.AuditCommand(s, o.Account, argv); err != nil {
 		return err
 	}
-	return e.runCommand(ctx, s, o, argv)
+	return e.withEgress(ctx, s, &o, nil, func() error { return e.runCommand(ctx, s, o, argv) })
 }
 
 // runCommand runs argv and ends with its exit code.
@@ -113,7 +117,7 @@ func (e *env) runCommand(ctx context.Context, s *provide.ReadySandbox, o command
 		return err
 	}
 	if o.asJSON {
-		return e.captureCommand(ctx, s, command)
+		return e.captureCommand(ctx, s, o, command)
 	}
 	restore, err := e.connectTerminal(o, command)
 	if err != nil {
@@ -136,7 +140,7 @@ func (e *env) command(s *provide.ReadySandbox, o commandOptions, argv []string) 
 	for _, b := range env.Blocked {
 		return nil, errhint.With(fmt.Errorf("environment variable %s: %s", b.Name, b.Reason), "keep secrets on the host, or name it in sandbox.dangerouslyAllowSecretEnv")
 	}
-	for name, value := range o.modelEnv {
+	for name, value := range o.grantEnv {
 		if _, said := env.Passed[name]; !said {
 			env.Passed[name] = value
 		}

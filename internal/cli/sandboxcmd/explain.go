@@ -90,6 +90,8 @@ type explanation struct {
 	MainSessionKey string                `json:"mainSessionKey"`
 	Sandbox        explainedSandbox      `json:"sandbox"`
 	Outbound       explainedOutbound     `json:"outbound"`
+	Egress         explainedEgress       `json:"egress"`
+	Secrets        []explainedSecret     `json:"secrets"`
 	Tool           *explainedTool        `json:"tool,omitzero"`
 	Path           *explainedPath        `json:"path,omitzero"`
 	Project        *console.FoundProject `json:"project,omitzero"` // the file in the working directory, if there is one
@@ -168,6 +170,7 @@ func newExplanation(ctx context.Context, s *provide.Settings, p *plan.Plan, back
 	return &explanation{
 		AgentID: p.Agent.ID, SessionKey: p.Session.Key, MainSessionKey: p.Session.MainKey,
 		Sandbox: explainSandbox(ctx, s, p, backend), Outbound: explainOutbound(s),
+		Egress: explainEgress(ctx, p), Secrets: explainSecrets(ctx, s),
 		Project: console.ProjectJSON(s.Project),
 		Ignored: console.OrEmpty(s.Config.Ignored()), Warnings: console.ProblemsJSON(p.Warnings),
 	}

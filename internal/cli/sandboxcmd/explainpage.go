@@ -21,6 +21,8 @@ func (e *env) printExplanation(s *provide.Settings, p *plan.Plan, x *explanation
 	pg.verdict()
 	pg.who(s)
 	pg.walls()
+	pg.egress()
+	pg.secrets()
 	pg.outbound()
 	pg.files(p.Spec)
 	pg.environment()
@@ -132,14 +134,25 @@ func (pg *page) network(configured string) {
 	switch {
 	case net != nil:
 		pg.fact("network", none+", in the isolated half", "")
-		pg.fact("networked half", net.ContainerName+" on "+net.Network, "sandbox.docker.network")
+		pg.fact("networked half", net.ContainerName+halfNetworkText(net.Network), "sandbox.docker.network")
 		pg.fact("", "tools "+listText(net.Tools), "sandbox.networkAllow")
 		pg.fact("", "commands "+listText(net.Commands), "sandbox.networkExecAllow")
 	case configured == "none":
 		pg.fact("network", none, "sandbox.docker.network")
 	default:
-		pg.fact("network", configured, "sandbox.docker.network")
+		pg.fact("network", configured+unbounded, "sandbox.docker.network")
 	}
+}
+
+// unbounded says what a network of an engine opens.
+const unbounded = ": all that this machine's network reaches, no rule bounds it"
+
+// halfNetworkText says what the networked half reaches.
+func halfNetworkText(network string) string {
+	if !policy.Networked(network) {
+		return ": names by sandbox.egress, without a network"
+	}
+	return " on " + network + unbounded
 }
 
 // room says what the workspace may hold, where anybody can write to it.

@@ -29,9 +29,11 @@ type runOptions struct {
 }
 
 // NewRunCommand returns the command `atoll run`.
-func NewRunCommand(c *console.Env) *cobra.Command {
-	e := &env{c}
+func NewRunCommand(c *console.Env) *cobra.Command { return newRunCommand(&env{c}, false) }
+
+func newRunCommand(e *env, learn bool) *cobra.Command {
 	var o runOptions
+	o.egress.Learn = learn
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run one command in a sandbox; its exit code is the command's",
@@ -41,6 +43,11 @@ The sandbox is the one of the agent and session, made if needed and kept for
 the next command; with --rm it is a new one that is removed afterwards. It is
 always a sandbox: nothing runs on the host, whatever the configuration says.
 
+In a git checkout, with a configuration that says nothing about sandboxes, it is the
+sandbox of the checkout: the one of atoll shell and of the agents. The files are
+there, and what the command changes is kept apart until it is approved (atoll sync).
+--agent, --session, --account, --scope, --workspace and --rm mean another sandbox.
+
 All sessions of an agent share one sandbox and its files, unless sandbox.scope or
 --scope says otherwise. --workspace, --access, --image, --network and --memory
 apply when the sandbox is made: one that is in use, or was a moment ago, with other
@@ -49,6 +56,7 @@ settings is an error and not used.
 Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 126 not executable, 127 not found, 128+n ended by signal n.`,
 		Example: `  atoll run -- python3 -c 'print(6*7)'
+  atoll run -- make test
   atoll run --workspace . --access rw -- make test
   atoll run --rm --timeout 30s -- sh -c 'curl example.org || echo no network'`,
 		Args: asRunFailure(console.SomeCommand),
@@ -102,7 +110,12 @@ func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {
 	if o.remove {
 		defer func() { e.dispose(ctx, a, who, session) }()
 	}
-	if session, err = e.provide(ctx, a, who); err != nil {
+	if d := o.directory(e, a); d != nil {
+		session, err = e.provideDirectory(ctx, a, &o, d)
+	} else {
+		session, err = e.provide(ctx, a, who)
+	}
+	if err != nil {
 		return err
 	}
 	defer session.Release()

@@ -69,10 +69,10 @@ func (e *env) runWithModels(ctx context.Context, a *app.App, s *provide.ReadySan
 		return err
 	}
 	began := time.Now()
-	o.grant, o.modelEnv = g.ID(), service.ModelEnv()
+	o.grant, o.grantEnv = g.ID(), service.ModelEnv()
 	e.Logger().DebugContext(ctx, "models can be called", "run", terms.Run, "models", strings.Join(terms.Models, " "))
 	if err = a.Models.AuditExec(terms, s.Name, argv); err == nil {
-		err = e.runCommand(ctx, s, o.commandOptions, argv)
+		err = e.withEgress(ctx, s, &o.commandOptions, g.Grant, func() error { return e.runCommand(ctx, s, o.commandOptions, argv) })
 	}
 	err = console.FirstOf(err, g.Close())
 	// What it did cost changes nothing about how the command ended.

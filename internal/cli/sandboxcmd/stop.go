@@ -7,8 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -31,7 +35,9 @@ A sandbox that somebody works in is left alone unless --force is given.`,
   atoll sandbox stop openclaw-sbx-agent-main-f331f052 --force`,
 		Args:       someSandbox,
 		SuggestFor: []string{"kill", "halt", "down"},
-		RunE:       func(cmd *cobra.Command, args []string) error { return e.endSandboxes(cmd.Context(), o, args, stopOne) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.endSandboxes(cmd.Context(), o, args, e.throughGateway(stopOne, (*client.Client).StopSandbox))
+		},
 	}
 	addForce(cmd, &o.force, "also stop what somebody works in")
 	console.JSONFlag(cmd, &o.asJSON)
@@ -60,7 +66,7 @@ A sandbox in which commands run, or that somebody works in, is left alone unless
 		Args:       someSandbox,
 		SuggestFor: []string{"remove", "delete", "del", "destroy"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.endSandboxes(cmd.Context(), o, args, removeOne)
+			return e.endSandboxes(cmd.Context(), o, args, e.throughGateway(removeOne, (*client.Client).RemoveSandbox))
 		},
 	}
 	addForce(cmd, &o.force, "also remove what is in use, and end what runs in it")
@@ -148,6 +154,23 @@ func entriesNamed(ctx context.Context, a *app.App, words []string) (chosen []*sa
 
 // ender ends one sandbox and notes what became of it.
 type ender func(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptions, r *ended) error
+
+// throughGateway ends the sandbox of a program through the running gateway, which has
+// its record and may be connected to it, and any other here.
+func (e *env) throughGateway(here ender, there func(*client.Client, context.Context, string) (*api.Sandbox, error)) ender {
+	return func(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptions, r *ended) error {
+		if entry.AgentID != config.APIAgent || len(r.Ended) > 0 && !o.force {
+			return here(ctx, a, entry, o, r)
+		}
+		g, err := backend.RunningGateway(ctx, e.Env)
+		if g == nil || err != nil {
+			return errors.Join(err, here(ctx, a, entry, o, r))
+		}
+		r.Done = "ended by the gateway"
+		_, err = there(g.Client, ctx, entry.ContainerName)
+		return backend.ProblemError(err)
+	}
+}
 
 func stopOne(ctx context.Context, a *app.App, entry *sandbox.Entry, o endOptions, r *ended) error {
 	r.Done = "stopped"

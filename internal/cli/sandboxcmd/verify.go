@@ -27,8 +27,8 @@ func newVerifyCommand(e *env) *cobra.Command {
 
 A probe runs in the live sandbox like any other command there: it looks at
 privileges, refused system calls, namespaces, files, mounts, network, metadata
-address, DNS, processes, limits, devices, sockets and the guest. It changes
-nothing and sends nothing. Privileges, namespaces and limits are also looked at
+address, DNS, egress, processes, limits, devices, sockets and the guest. It
+changes nothing and sends nothing beyond the sandbox. Privileges, namespaces and limits are also looked at
 from outside, where this host can. No answer, or half of one, is an error.
 
 Without NAME the session's sandboxes are made if needed; NAME is a sandbox that

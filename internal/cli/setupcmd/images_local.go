@@ -18,9 +18,13 @@ import (
 	"github.com/atoll-run/atoll/internal/terminal"
 )
 
-// agents returns the presets whose programs are packages of npm.
+// agents returns the presets whose programs are packages of npm, and whose images no
+// recipe makes.
 func agents(list []*preset.Preset) []*preset.Preset {
-	return slices.DeleteFunc(slices.Clone(list), func(p *preset.Preset) bool { return p.NPM == nil })
+	return slices.DeleteFunc(slices.Clone(list), func(p *preset.Preset) bool {
+		_, err := image.Find(p.ID)
+		return p.NPM == nil || err == nil
+	})
 }
 
 // agentOf returns the program that a word such as claude or claude@2.1.0 names, in the

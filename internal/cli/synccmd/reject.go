@@ -11,10 +11,12 @@ import (
 
 func newRejectCommand(e *env) *cobra.Command {
 	return newVerb(e, &options{}, &cobra.Command{
-		Use: "reject PATTERN…", Short: "Leave changes out", Args: someArgs("PATTERN"),
+		Use: "reject PATTERN…", Short: "Leave changes out and take them back inside", Args: someArgs("PATTERN"),
 		Example: "  atoll sync reject notes.txt\n  atoll sync reject 'tmp/**' --json",
-		Long: `Leave changes out: they stay inside the sandbox, are counted as rejected and are not
-listed again until the agent changes them. Nothing changes on the host.`,
+		Long: `Leave changes out, and make inside the sandbox what the host has in their place; a
+sandbox that is stopped is started for it. What the agent changes meanwhile stays
+inside, is counted as rejected and is listed again when it becomes something else.
+Nothing changes on the host.`,
 	}, func(v *verb, args []string) error {
 		t, err := v.state()
 		if err != nil {

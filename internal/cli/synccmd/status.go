@@ -38,6 +38,9 @@ func (v *verb) printStatus(t *api.SyncTree) {
 	style := v.Style()
 	fmt.Fprintf(v.Out, "%s  %s → %s  %s\n", style.Bold("overlay"), console.Printable(t.Base), console.Printable(t.Target), style.Dim(kindText(t)))
 	fmt.Fprintf(v.Out, "waiting  %s\n", countsText(t))
+	if t.HostChanged > 0 {
+		fmt.Fprintf(v.Out, "host     %s changed since the agent began%s\n", files(t.HostChanged), partly(t))
+	}
 	if c := t.Commits; c != nil && len(c.Commits) > 0 {
 		fmt.Fprintf(v.Out, "commits  %s (`atoll sync commits`, `atoll sync take`)\n", commitsText(c))
 	}
@@ -53,6 +56,14 @@ func (v *verb) printStatus(t *api.SyncTree) {
 	if len(t.Entries) > 0 {
 		v.hint("atoll sync review")
 	}
+}
+
+// partly says that not all files of the host were compared.
+func partly(t *api.SyncTree) string {
+	if !t.HostPartly {
+		return ""
+	}
+	return ", or more: not all were compared"
 }
 
 func kindText(t *api.SyncTree) string {

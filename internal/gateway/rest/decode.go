@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -21,7 +23,7 @@ import (
 // streams is a route that writes its answer itself; A is its type where it does not
 // stream.
 func streams[Q, B, A any](do func(c *call, query *Q, body *B) error) shape {
-	s := shape{query: typeOf[Q](), body: typeOf[B](), answer: typeOf[A](), event: reflect.TypeFor[api.Event]()}
+	s := shape{query: typeOf[Q](), body: typeOf[B](), answer: typeOf[A](), events: runEvents}
 	s.serve = func(c *call) error {
 		query, body := new(Q), new(B)
 		if s.query != nil {
@@ -165,8 +167,14 @@ func decodeQuery(raw string, v any) error {
 
 // setField sets a field from its parameters and returns what is wrong, or "".
 func setField(field reflect.Value, tag reflect.StructTag, given []string) string {
+	if field.Kind() == reflect.Slice {
+		return setList(field, given)
+	}
 	if len(given) != 1 {
 		return "is given more than once"
+	}
+	if values := tag.Get("enum"); values != "" && !slices.Contains(strings.Split(values, "|"), given[0]) {
+		return "must be one of " + strings.ReplaceAll(values, "|", ", ")
 	}
 	switch field.Kind() {
 	case reflect.String:
@@ -183,6 +191,19 @@ func setField(field reflect.Value, tag reflect.StructTag, given []string) string
 	default:
 		return setNumber(field, tag, given[0])
 	}
+	return ""
+}
+
+// maxRepeated is how often a parameter may be given that is a list.
+const maxRepeated = 64
+
+func setList(field reflect.Value, given []string) string {
+	for _, text := range given {
+		if !utf8.ValidString(text) || len(text) > 2000 || len(given) > maxRepeated {
+			return "must be texts of at most 2000 bytes, at most 64"
+		}
+	}
+	field.Set(reflect.ValueOf(given))
 	return ""
 }
 

@@ -25,7 +25,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 		if paths[r.path] == nil {
 			paths[r.path] = object{}
 		}
-		paths[r.path][strings.ToLower(r.method)] = r.operation(schemas)
+		paths[r.path][strings.ToLower(r.method)] = r.describe(schemas)
 	}
 	return json.Marshal(object{
 		"openapi": "3.1.0",
@@ -38,13 +38,16 @@ func (s *Server) OpenAPI() ([]byte, error) {
 	}, json.Deterministic(true), jsontext.WithIndent("  "))
 }
 
-func (r *route) operation(schemas schemaSet) object {
-	o := object{"operationId": r.name(), "summary": r.summary, "responses": r.responses(schemas)}
+func (r *route) describe(schemas schemaSet) object {
+	o := object{"operationId": r.operation, "summary": r.summary, "responses": r.responses(schemas)}
 	if parameters := r.parameters(schemas); len(parameters) > 0 {
 		o["parameters"] = parameters
 	}
 	if r.body != nil {
 		o["requestBody"] = object{"required": true, "content": content("application/json", schemas.of(r.body))}
+	}
+	if r.rawBody != "" {
+		o["requestBody"] = object{"required": true, "content": object{r.rawBody: object{}}}
 	}
 	if r.scope != "" {
 		o["security"] = []any{object{"token": []any{}}}
@@ -66,9 +69,11 @@ func (r *route) responses(schemas schemaSet) object {
 	case r.answer != nil:
 		media = content("application/json", schemas.of(r.answer))
 	}
-	if r.event != nil {
-		media["text/event-stream"] = object{"schema": object{"type": "string", "description": "Events; the data of each is an Event. The first and the last have no number: run and receipt of a run are a Run, task and answer of a session's task a Task."}}
-		schemas.of(r.event)
+	if r.events != nil {
+		media["text/event-stream"] = object{"schema": object{"type": "string", "description": r.events.description}}
+		for _, t := range r.events.data {
+			schemas.of(t)
+		}
 	}
 	good["content"] = media
 	all := object{"200": good, "default": object{"description": "A problem.", "content": content(api.ProblemType, schemas.of(reflect.TypeFor[api.Problem]()))}}
@@ -83,7 +88,7 @@ func (r *route) headers() map[string]string {
 	switch {
 	case r.idempotent:
 		return map[string]string{IdempotencyKey: "The same key again is the same task.", "Prefer": "respond-async does not wait."}
-	case r.event != nil:
+	case r.events != nil && r.events.resumable:
 		return map[string]string{"Last-Event-ID": "Only events after this number."}
 	}
 	return nil

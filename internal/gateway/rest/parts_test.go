@@ -21,6 +21,15 @@ type testSandboxes struct{}
 func (testSandboxes) List(context.Context) ([]api.Sandbox, error) {
 	return []api.Sandbox{{ContainerName: "box-alice", Account: "alice", WorkspaceDir: "/home/op/a"}, {ContainerName: "box-bob", Account: "bob", WorkspaceDir: "/home/op/b"}}, nil
 }
+func (s testSandboxes) Get(ctx context.Context, name string) (*api.Sandbox, error) {
+	all, err := s.List(ctx)
+	for i := range all {
+		if all[i].ContainerName == name {
+			return &all[i], nil
+		}
+	}
+	return nil, errors.Join(err, sandbox.ErrNotFound)
+}
 func (testSandboxes) Recreate(_ context.Context, name string, discard bool) (*api.Recreated, error) {
 	if name == "box-bob" {
 		return nil, sandbox.ErrBusy

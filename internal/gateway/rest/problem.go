@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -17,11 +18,14 @@ import (
 	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -66,6 +70,39 @@ func errorKinds() []errorKind {
 		{take.ErrCheckedOut, http.StatusConflict, "sync_checked_out"},
 		{take.ErrDiverged, http.StatusConflict, "sync_diverged"},
 		{gate.ErrNoReason, http.StatusUnprocessableEntity, "invalid_request"},
+		{provide.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
+		{sandboxes.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
+		{sandboxes.ErrNoTemplate, http.StatusNotFound, "template_not_found"},
+		{sandboxes.ErrTemplateExists, http.StatusConflict, "template_exists"},
+		{sandboxes.ErrStopped, http.StatusConflict, "sandbox_stopped"},
+		{sandboxes.ErrEnding, http.StatusConflict, "sandbox_ending"},
+		{sandbox.ErrNoImage, http.StatusUnprocessableEntity, "no_such_image"},
+		{machine.ErrNoProcess, http.StatusNotFound, "process_not_found"},
+		{machine.ErrBusy, http.StatusTooManyRequests, "too_much_at_once"},
+		{machine.ErrExhausted, http.StatusConflict, "sandbox_exhausted"},
+		{machine.ErrLost, http.StatusBadGateway, "sandbox_lost"},
+		{machine.ErrBroken, http.StatusBadGateway, "sandbox_broken"},
+		{machine.ErrClosed, http.StatusServiceUnavailable, "draining"},
+		{machine.ErrUnsupported, http.StatusNotImplemented, "not_supported"},
+		{machine.ErrOutside, http.StatusForbidden, "path_outside"},
+		{machine.ErrReadOnly, http.StatusForbidden, "path_read_only"},
+		{machine.ErrSymlink, http.StatusForbidden, "path_is_link"},
+		{machine.ErrMount, http.StatusForbidden, "path_is_mount"},
+		{machine.ErrHardLink, http.StatusForbidden, "path_is_link"},
+		{machine.ErrFIFO, http.StatusForbidden, "path_is_special"},
+		{machine.ErrSocket, http.StatusForbidden, "path_is_special"},
+		{machine.ErrDevice, http.StatusForbidden, "path_is_special"},
+		{machine.ErrIsDir, http.StatusConflict, "path_is_directory"},
+		{machine.ErrNotDir, http.StatusConflict, "path_not_directory"},
+		{machine.ErrNotEmpty, http.StatusConflict, "directory_not_empty"},
+		{machine.ErrChanged, http.StatusPreconditionFailed, "file_changed"},
+		{machine.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
+		{machine.ErrNoSpace, http.StatusInsufficientStorage, "no_space"},
+		{machine.ErrTimeout, http.StatusGatewayTimeout, "timeout"},
+		{fs.ErrNotExist, http.StatusNotFound, "file_not_found"},
+		{fs.ErrExist, http.StatusConflict, "file_exists"},
+		{fs.ErrPermission, http.StatusForbidden, "permission_denied"},
+		{sandbox.ErrUnsupported, http.StatusNotImplemented, "not_supported"},
 		{sandbox.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandbox.ErrBusy, http.StatusConflict, "sandbox_busy"},
 		{sandbox.ErrDenied, http.StatusForbidden, "denied_by_policy"},
@@ -110,6 +147,9 @@ func (c *call) classify(err error) *api.Problem {
 	}
 	if _, ok := errors.AsType[*take.Refused](err); ok {
 		return &api.Problem{Status: http.StatusConflict, Code: "sync_not_allowed", Detail: err.Error(), Hint: errhint.Of(err)}
+	}
+	if wrong, ok := errors.AsType[*sandboxes.InvalidError](err); ok {
+		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: "invalid_request", Detail: "the request is not valid", Errors: []api.FieldError{{Pointer: wrong.Pointer, Detail: wrong.Detail}}}
 	}
 	if f, ok := errors.AsType[*run.Failure](err); ok {
 		return &api.Problem{Status: failureStatus(f), Code: f.Code, Detail: f.Message, Hint: errhint.Of(err)}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/run"
@@ -29,6 +30,7 @@ type Options struct {
 	Agents   []Catalogue
 
 	Sandboxes Sandboxes
+	Made      *sandboxes.Service // sandboxes that programs made; nil if there are none
 	Approvals Approvals
 	Sync      Sync
 	Sessions  Sessions

@@ -3,14 +3,15 @@ package rest
 import (
 	"net/http"
 	"reflect"
-	"strings"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
 // route is one method and path of the interface.
 type route struct {
 	method, path string
+	operation    string       // its name in the OpenAPI document and in generated clients
 	scope        access.Scope // "" needs no authentication
 	summary      string
 	shape
@@ -18,11 +19,46 @@ type route struct {
 
 // shape is the handler of a route and the types of its query, body and answer.
 type shape struct {
-	query, body, answer, event reflect.Type // nil if there is none
-	raw                        string       // media type of an answer that is no JSON of ours
-	idempotent                 bool         // it accepts an Idempotency-Key
-	files                      bool         // its body may have attachments
-	serve                      func(*call) error
+	query, body, answer reflect.Type // nil if there is none
+	events              *eventStream // that it answers where they are asked for; nil if there are none
+	raw, rawBody        string       // media type of an answer or a body that is no JSON of ours
+	idempotent          bool         // it accepts an Idempotency-Key
+	files               bool         // its body may have attachments
+	serve               func(*call) error
+}
+
+// eventStream describes the server-sent events of a route.
+type eventStream struct {
+	description string
+	data        []reflect.Type
+	resumable   bool // it begins after a Last-Event-ID
+}
+
+// runEvents are the events of a run or a task.
+var runEvents = &eventStream{
+	description: "Events; the data of each is an Event. The first and the last have no number: run and receipt of a run are a Run, task and answer of a session's task a Task.",
+	data:        []reflect.Type{reflect.TypeFor[api.Event]()}, resumable: true,
+}
+
+// follows is a route that answers with an A, or with events of its own.
+func follows[Q, B, A any](do func(c *call, query *Q, body *B) error, events *eventStream) shape {
+	s := streams[Q, B, A](do)
+	s.events = events
+	return s
+}
+
+// sendsBytes is a route that answers with bytes.
+func sendsBytes[Q any](do func(c *call, query *Q, _ *none) error) shape {
+	s := follows[Q, none, none](do, nil)
+	s.raw = "application/octet-stream"
+	return s
+}
+
+// takesBytes is a route whose body is bytes, which it reads itself.
+func takesBytes[Q, A any](do func(c *call, query *Q, _ *none) (*A, error)) shape {
+	s := answers(do)
+	s.rawBody = "application/octet-stream"
+	return s
 }
 
 // none is the type of a query, body or answer that a route does not have.
@@ -44,7 +80,7 @@ func answers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) shape
 		}
 		return c.answer(http.StatusOK, answer)
 	})
-	s.event = nil
+	s.events = nil
 	return s
 }
 
@@ -70,15 +106,3 @@ func (r *route) maxBody(l *Limit) int64 {
 
 // pattern returns the route in the form of http.ServeMux.
 func (r *route) pattern() string { return r.method + " " + r.path }
-
-// name returns the operation id in the OpenAPI document, such as runsList.
-func (r *route) name() string {
-	var b strings.Builder
-	for i, part := range strings.FieldsFunc(strings.ToLower(r.method)+r.path, func(c rune) bool { return strings.ContainsRune("/{}.", c) }) {
-		if i > 0 {
-			part = strings.ToUpper(part[:1]) + part[1:]
-		}
-		b.WriteString(part)
-	}
-	return b.String()
-}

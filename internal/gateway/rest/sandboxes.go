@@ -2,15 +2,18 @@ package rest
 
 import (
 	"context"
-	"net/http"
+	"errors"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
+	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 )
 
 // Sandboxes manages the sandboxes of every account.
 type Sandboxes interface {
 	List(ctx context.Context) ([]api.Sandbox, error)
+	Get(ctx context.Context, name string) (*api.Sandbox, error)
 	Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error)
 	Prune(ctx context.Context, workspaces bool) (*api.Pruned, error)
 	Verify(ctx context.Context, name string) (*api.Verifications, error)
@@ -24,46 +27,55 @@ func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	made, err := c.recordsOf(account)
+	if err != nil {
+		return nil, err
+	}
 	list := []api.Sandbox{}
 	for _, s := range all {
-		if !c.caller.Sees(s.Account) || account != "" && s.Account != account {
-			continue
+		if r := made[s.ContainerName]; r != nil && r.Phase == sandboxes.Snapshot {
+			continue // a template is no sandbox to work in
 		}
-		if c.caller.Account != "" {
-			s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem) // paths of the host are hidden from bound callers
+		if c.caller.Sees(s.Account) && (account == "" || s.Account == account) {
+			list = append(list, *c.show(&s, made[s.ContainerName]))
 		}
-		list = append(list, s)
 	}
 	return list, nil
 }
 
-func (s *Server) listSandboxes(c *call, q *api.SandboxQuery, _ *none) (*api.Sandboxes, error) {
-	account, err := c.account(q.Account)
-	if err != nil {
-		return nil, err
+// show adds what a program gave a sandbox, and hides paths of the host from bound
+// callers.
+func (c *call) show(s *api.Sandbox, r *sandboxes.Record) *api.Sandbox {
+	if c.caller.Account != "" {
+		s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem)
 	}
-	list, err := c.visibleSandboxes(account)
-	if err != nil {
-		return nil, err
+	if r != nil {
+		s.ID, s.Deadline, s.OnDeadline, s.Metadata, s.Workdir = r.ID, r.Deadline, r.OnDeadline, r.Metadata, r.Details.Workdir
+		s.Template = r.Template
+		if c.caller.May(access.Run) {
+			s.PortToken = r.Details.PortToken
+		}
 	}
-	total := len(list)
-	if q.Limit > 0 && q.Limit < total {
-		list = list[:q.Limit]
-	}
-	return &api.Sandboxes{Sandboxes: list, Total: total}, nil
+	return s
 }
 
 func (s *Server) getSandbox(c *call, _, _ *none) (*api.Sandbox, error) {
+	r, err := c.madeSandbox()
+	if err == nil {
+		return c.sandboxOf(r)
+	} else if !errors.Is(err, sandboxes.ErrNotFound) {
+		return nil, err
+	}
 	list, err := c.visibleSandboxes("")
 	if err != nil {
 		return nil, err
 	}
 	for i := range list {
-		if list[i].ContainerName == c.path("name") {
+		if list[i].ContainerName == c.path("id") {
 			return &list[i], nil
 		}
 	}
-	return nil, &api.Problem{Status: http.StatusNotFound, Code: "sandbox_not_found", Detail: "there is no such sandbox"}
+	return nil, sandboxes.ErrNotFound
 }
 
 func (s *Server) recreateSandbox(c *call, _ *none, body *api.RecreateRequest) (*api.Recreated, error) {

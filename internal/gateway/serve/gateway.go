@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
+	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/doctor"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -25,8 +26,11 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/health"
+	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/gateway/terminal"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/service"
@@ -77,6 +81,7 @@ type Gateway struct {
 	worker   *Worker
 	sessions *session.Service
 	runs     *execute.Runs
+	made     *sandboxes.Service
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
@@ -112,7 +117,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 
 // open makes the parts, each from those before it.
 func (g *Gateway) open(ctx context.Context, listen []string) error {
-	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openProtocols} {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openSandboxes, g.openProtocols} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -161,6 +166,25 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	return g.sessions.Recover(ctx)
 }
 
+// openSandboxes makes what keeps the sandboxes that programs made.
+func (g *Gateway) openSandboxes(ctx context.Context) (err error) {
+	if g.made, err = OpenSandboxes(ctx, g.parts); err != nil {
+		return err
+	}
+	g.onClose(g.made.Close)
+	return nil
+}
+
+// OpenSandboxes returns what keeps the sandboxes that programs made. Close it before
+// the installation.
+func OpenSandboxes(ctx context.Context, p *Parts) (*sandboxes.Service, error) {
+	log, err := p.Models.AuditLog()
+	if err != nil {
+		return nil, err
+	}
+	return sandboxes.Open(ctx, sandboxes.Options{In: p.Installation, Logger: p.Logger, Audit: func(e *audit.ExecEvent) error { return log.Append(e) }})
+}
+
 // openProtocols makes both languages of the service.
 func (g *Gateway) openProtocols(context.Context) error {
 	g.health = health.New(
@@ -182,7 +206,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	}
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
-	options.Inbound = g.inbound
+	options.Inbound, options.Made = g.inbound, g.made
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.count()
@@ -197,7 +221,10 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
 		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
-		Upgrades: []gateway.Route{{Path: ws.Path, Handler: g.ws}}, Access: g.access,
+		Access: g.access, Ports: &portproxy.Proxy{Made: g.made},
+		Upgrades: []gateway.Route{
+			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
+		},
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
 	})
 	if err != nil {

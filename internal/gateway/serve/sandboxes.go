@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -27,6 +28,16 @@ func (s restSandboxes) List(ctx context.Context) ([]api.Sandbox, error) {
 	return list, nil
 }
 
+// Get returns one.
+func (s restSandboxes) Get(ctx context.Context, name string) (*api.Sandbox, error) {
+	found, err := s.parts.Status(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shown := sandboxOf(found)
+	return &shown, nil
+}
+
 func sandboxOf(l *provide.Listed) api.Sandbox {
 	s := api.Sandbox{
 		ContainerName: l.ContainerName, SessionKey: l.SessionKey, CreatedAtMs: l.CreatedAtMs, LastUsedAtMs: l.LastUsedAtMs, Image: l.Image, ConfigHash: l.ConfigHash,
@@ -45,7 +56,7 @@ func (s restSandboxes) Recreate(ctx context.Context, name string, discard bool) 
 	if err != nil {
 		return nil, err
 	}
-	if provide.IsDockerContainer(entry) {
+	if provide.IsDockerContainer(entry) || entry.AgentID == config.APIAgent {
 		return nil, fmt.Errorf("sandbox %q was not made for a session: %w", name, sandbox.ErrDenied)
 	}
 	done := s.parts.Recreate(ctx, entry, discard)
