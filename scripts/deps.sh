@@ -29,6 +29,7 @@ qemu-aarch64-static qemu-user-static
 bash                bash
 systemd-analyze     systemd
 nginx               nginx-light
+tmux                tmux
 npm                 npm
 /usr/include/stdlib.h                               libc6-dev
 /usr/include/seccomp.h                              libseccomp-dev

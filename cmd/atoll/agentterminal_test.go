@@ -38,9 +38,7 @@ func TestFirstStartAtATerminal(t *testing.T) {
 	p := newTerminalPlace(t)
 	s := p.screen("claude")
 	s.await("paste it (it is not shown)")
-	if _, err := s.master.WriteString(testToken + "\r"); err != nil {
-		t.Fatal(err)
-	}
+	s.send(testToken + "\r")
 	s.await("READY")
 	s.enter("words")
 	s.await("got words")
@@ -66,9 +64,7 @@ func TestQuestionsAreInterrupted(t *testing.T) {
 	for verb, question := range map[string]string{"claude": "paste it", "codex": "Build a sandbox image"} {
 		s := p.screen(verb)
 		s.await(question)
-		if _, err := s.master.Write([]byte{3}); err != nil {
-			t.Fatal(err)
-		}
+		s.interrupt()
 		if code := s.wait(); code != 130 {
 			t.Errorf("%s: exit code %d:\n%s", verb, code, s.text())
 		}

@@ -3,103 +3,83 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// screen is a terminal in which atoll runs.
+// screen is a terminal in which atoll runs: a window of a tmux of its own, which draws
+// what programs paint and answers what they ask of a terminal.
 type screen struct {
 	*testing.T
-	cmd    *exec.Cmd
-	master *os.File
-	mu     sync.Mutex
-	shown  bytes.Buffer
-	seen   int // up to where text was awaited
-	done   chan struct{}
+	tmux, socket string
+	env          []string
 }
+
+const screenConfig = `set -g remain-on-exit on
+set -g default-terminal xterm-256color
+set -g status off
+`
 
 // screen starts atoll in a terminal of its own, in the repository.
 func (p *agentPlace) screen(args ...string) *screen {
 	p.t.Helper()
-	master, slave := openTerminal(p.t)
-	s := &screen{T: p.t, master: master, done: make(chan struct{}), cmd: exec.CommandContext(p.t.Context(), "atoll", args...)}
-	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
-		p.t.Fatal(err)
-	}
-	s.cmd.Dir, s.cmd.Env = filepath.Clean(p.repository), p.env
-	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	err := s.cmd.Start()
-	_ = slave.Close()
+	program, err := exec.LookPath("atoll")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = master.Close() })
-	go s.watch()
+	dir, err := os.MkdirTemp("", "tmux") //nolint:usetesting // short, for a socket
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, []byte(screenConfig), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	s := &screen{T: p.t, tmux: need.Program(p.t, "tmux", "tmux"), socket: filepath.Join(dir, "s"), env: p.env}
+	p.t.Cleanup(func() {
+		_, _ = s.command("kill-server").CombinedOutput() // it has ended if the test failed early
+		_ = os.RemoveAll(dir)
+	})
+	s.run(append([]string{"-f", config, "new-session", "-d", "-x", "120", "-y", "40", "-c", filepath.Clean(p.repository), program}, args...)...)
 	return s
 }
 
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+// command is a command of tmux.
+func (s *screen) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(s.tmux, append([]string{"-S", s.socket}, args...)...) //nolint:noctx // quick
+	cmd.Env = append(s.env, "LC_ALL=C.UTF-8", "SHELL=/bin/sh")
+	return cmd
+}
+
+func (s *screen) run(args ...string) string {
+	s.Helper()
+	out, err := s.command(args...).CombinedOutput()
 	if err != nil {
-		t.Fatal(err)
+		s.Fatalf("tmux %v: %v: %s", args, err, out)
 	}
-	n, errName := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	errLock := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	slave, errOpen := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err := errors.Join(errName, errLock, errOpen); err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
+	return string(out)
 }
 
-// watch keeps what is shown until the terminal is closed.
-func (s *screen) watch() {
-	defer close(s.done)
-	buffer := make([]byte, 4096)
-	for {
-		n, err := s.master.Read(buffer)
-		s.mu.Lock()
-		s.shown.Write(buffer[:n])
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-// controls are what moves the cursor or paints: programs put words anywhere.
-var controls = lazyregexp.New(`\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[\]P][^\x07\x1b]*(\x07|\x1b\\)|\x1b.|\s`)
-
-// text is what was shown, without blanks and controls.
+// text is what the screen shows.
 func (s *screen) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return controls.ReplaceAllString(s.shown.String(), "")
+	s.Helper()
+	return s.run("capture-pane", "-p")
 }
 
-// await waits until words are shown after those that were awaited before.
+// await waits until the screen shows words, whatever the blanks between them.
 func (s *screen) await(words string) {
 	s.Helper()
-	words = strings.ReplaceAll(words, " ", "")
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	words = withoutBlanks(words)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		text := s.text()
-		if at := strings.Index(text[min(s.seen, len(text)):], words); at >= 0 {
-			s.seen += at + len(words)
+		if strings.Contains(withoutBlanks(text), words) {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -108,27 +88,47 @@ func (s *screen) await(words string) {
 	}
 }
 
+func withoutBlanks(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// send types text, and then the return key if it ends with one.
+func (s *screen) send(text string) {
+	s.Helper()
+	if line := strings.TrimSuffix(text, "\r"); line != "" {
+		s.run("send-keys", "-l", "--", line)
+	}
+	if strings.HasSuffix(text, "\r") {
+		s.run("send-keys", "Enter")
+	}
+}
+
+// interrupt types Ctrl-C.
+func (s *screen) interrupt() {
+	s.Helper()
+	s.run("send-keys", "C-c")
+}
+
 // enter types a line: the keys, and when they are shown the return key.
 func (s *screen) enter(line string) {
 	s.Helper()
-	if _, err := s.master.WriteString(line); err != nil {
-		s.Fatal(err)
-	}
+	s.send(line)
 	s.await(line)
-	if _, err := s.master.WriteString("\r"); err != nil {
-		s.Fatal(err)
-	}
+	s.send("\r")
 }
 
 // wait returns the exit code.
 func (s *screen) wait() int {
 	s.Helper()
-	err := s.cmd.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		dead, code, _ := strings.Cut(strings.TrimSpace(s.run("display-message", "-p", "#{pane_dead} #{pane_dead_status}")), " ")
+		if dead == "1" {
+			n, err := strconv.Atoi(code)
+			if err != nil {
+				s.Fatalf("the end of atoll: %q:\n%s", code, s.text())
+			}
+			return n
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("atoll goes on:\n%s", s.text())
+		}
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
-	return 0
 }
