@@ -1,12 +1,6 @@
 package overlay
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -28,6 +22,7 @@ const (
 type notes struct {
 	base    *manifest
 	applied map[string]appliedLine
+	live    int64 // bytes of applied that count
 	read    versions
 
 	dir     string // whose entries were read last
@@ -75,7 +70,7 @@ func (t *Tree) loadNotes() (*notes, error) {
 	if err != nil {
 		return nil, err
 	}
-	applied, err := readApplied(appliedAt)
+	applied, live, err := scanApplied(appliedAt)
 	if err != nil {
 		base.close()
 		return nil, err
@@ -83,7 +78,7 @@ func (t *Tree) loadNotes() (*notes, error) {
 	if t.notes != nil {
 		t.notes.base.close()
 	}
-	t.notes = &notes{base: base, applied: applied, read: now}
+	t.notes = &notes{base: base, applied: applied, live: live, read: now}
 	return t.notes, nil
 }
 
@@ -118,32 +113,6 @@ func (t *Tree) forgetNotes() {
 	if t.notes != nil {
 		t.notes.base.close()
 		t.notes = nil
-	}
-}
-
-// readApplied reads the lines of the file. One that was not written whole, because
-// the host went down or the disk was full, does not count: then what was noted
-// before does, and the base is not as it was.
-func readApplied(name string) (map[string]appliedLine, error) {
-	found := map[string]appliedLine{}
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	for lines := bufio.NewReader(file); ; {
-		text, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		} else if err != nil {
-			return nil, err
-		}
-		var line appliedLine
-		if err := json.Unmarshal(text, &line); err == nil {
-			found[string(line.Path)] = line
-		}
 	}
 }
 
@@ -217,27 +186,5 @@ func (t *Tree) note(paths []string, durable bool, change func(*notes, string, []
 		}
 		lines = append(lines, more...)
 	}
-	return t.appendApplied(lines, durable)
-}
-
-// appendApplied adds lines to the file, from which they are read when they are
-// needed.
-func (t *Tree) appendApplied(lines []appliedLine, durable bool) error {
-	file, err := os.OpenFile(filepath.Join(t.Dir, appliedName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	data := []byte{'\n'} // ends a line that was not written whole
-	for _, line := range lines {
-		text, err := json.Marshal(line)
-		if err != nil {
-			return errors.Join(err, file.Close())
-		}
-		data = append(append(data, text...), '\n')
-	}
-	_, err = file.Write(data)
-	if err == nil && durable {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return t.appendApplied(lines, n.live, durable)
 }
