@@ -283,6 +283,43 @@ echo x > attr; $HELPER xattr attr user.evil 1`
 	})
 }
 
+// TestInvariant_SYNC_NO_PRIVILEGES_OF_FILES: file capabilities, also those of a user
+// namespace, and access control lists are said and do not arrive.
+func TestInvariant_SYNC_NO_PRIVILEGES_OF_FILES(t *testing.T) {
+	const (
+		everything = "ffffffff00000000ffffffff00000000"
+		version2   = "01000002" + everything              // in a user namespace the kernel makes version 3 of it
+		version3   = "01000003" + everything + "e8030000" // of user 1000
+		list       = "02000000" + "01000600ffffffff" + "0200060000000000" + "04000400ffffffff" + "10000600ffffffff" + "20000400ffffffff"
+	)
+	eachWay(t, project(), func(t *testing.T, s *site) {
+		set, capability := "$HELPER", version3
+		if s.way.name == "user" || os.Geteuid() != 0 {
+			capability = version2
+		}
+		if s.way.name == "copy" && os.Geteuid() != 0 {
+			set = "unshare --user --map-root-user $HELPER"
+		}
+		s.inside(fmt.Sprintf(`echo x > caps; %s hexattr caps security.capability %s
+echo x >> a.txt; %s hexattr a.txt system.posix_acl_access %s`, set, capability, set, list))
+		g := s.open()
+		found := s.collect(g)
+		for path, what := range map[string]string{"caps": "file capabilities", "a.txt": "access control list"} {
+			if e := found.find(path); e == nil || e.Verdict != Approval || len(e.Reasons) != 1 || !strings.Contains(e.Reasons[0].Detail, what) {
+				t.Errorf("%s: %+v", path, e)
+			}
+		}
+		s.approveAll(g, found)
+		for _, path := range []string{"caps", "a.txt"} {
+			var st unix.Stat_t
+			s.must(unix.Lstat(s.path("base", path), &st))
+			if n, err := unix.Llistxattr(s.path("base", path), nil); n != 0 && err == nil || st.Mode&0o7777 != 0o644 {
+				t.Errorf("%s has %d bytes of attributes and mode %o", path, n, st.Mode)
+			}
+		}
+	})
+}
+
 // TestInvariant_HIDDEN_IS_COUNTED: what is not listed is counted.
 func TestInvariant_HIDDEN_IS_COUNTED(t *testing.T) {
 	files := project()

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,8 +48,12 @@ type killOrder struct {
 
 // TestMain is also the program that is killed, and what scripts call for attributes.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[1] == "xattr" { // file, name, value
-		if err := unix.Lsetxattr(os.Args[2], os.Args[3], []byte(os.Args[4]), 0); err != nil {
+	if len(os.Args) == 5 && (os.Args[1] == "xattr" || os.Args[1] == "hexattr") { // file, name, value
+		value, err := []byte(os.Args[4]), error(nil)
+		if os.Args[1] == "hexattr" {
+			value, err = hex.DecodeString(os.Args[4])
+		}
+		if err := errors.Join(err, unix.Lsetxattr(os.Args[2], os.Args[3], value, 0)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -72,11 +72,39 @@ func (c *collection) stageFile(e *Entry) error {
 		e.add("special", contentpolicy.Blocked, "it is no regular file")
 		return nil
 	}
+	c.noteAttributes(e, file)
 	e.Size = st.Size
 	if c.tooLarge(e) {
 		return nil
 	}
 	return c.copyToStage(e, file)
+}
+
+// noteAttributes says that a file has attributes that give power. They are never taken
+// over; an access control list that the host's directory gives to new files is none of
+// the agent's.
+func (c *collection) noteAttributes(e *Entry, file *os.File) {
+	if hasAttribute(file, "security.capability") {
+		e.add("attributes", contentpolicy.Approval, "it has file capabilities, which are not taken over")
+	}
+	if hasAttribute(file, "system.posix_acl_access") && !c.base.givesList(e.Path) {
+		e.add("attributes", contentpolicy.Approval, "it has an access control list, which is not taken over")
+	}
+}
+
+func hasAttribute(file *os.File, name string) bool {
+	n, err := unix.Fgetxattr(int(file.Fd()), name, nil)
+	return err == nil && n > 0
+}
+
+// givesList reports whether the directory of a path has a default access control list.
+func (b *baseDir) givesList(rel string) bool {
+	dir, _, err := b.parent(rel)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return hasAttribute(dir, "system.posix_acl_default")
 }
 
 func (c *collection) tooLarge(e *Entry) bool {
