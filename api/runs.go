@@ -50,10 +50,23 @@ type Run struct {
 	PeakMemory int64             `json:"peakMemory,omitzero"`
 	Notes      map[string]string `json:"notes,omitempty" doc:"What became of the work, such as the address of a pull request."`
 	Delivery   *Delivery         `json:"delivery,omitempty" doc:"What became of its commits."`
+	Changes    *RunChanges       `json:"changes,omitempty" doc:"Of a run on a directory of the host: what waited at its gate when it ended."`
 	Created    time.Time         `json:"created"`
 	Started    time.Time         `json:"started,omitzero"`
 	Ended      time.Time         `json:"ended,omitzero"`
 	Warnings   []string          `json:"warnings,omitempty"`
+}
+
+// RunChanges are what waits at the gate of a run on a directory of the host.
+type RunChanges struct {
+	Directory string `json:"directory" doc:"Only for callers that are bound to no account."`
+	Pass      int    `json:"pass"`
+	Approval  int    `json:"approval"`
+	Blocked   int    `json:"blocked"`
+	Conflict  int    `json:"conflict"`
+	Withheld  int    `json:"withheld" doc:"Files that are never taken over."`
+	Hidden    int    `json:"hidden" doc:"Files of the directory that were not visible inside."`
+	Commits   int    `json:"commits" doc:"That the repository has not."`
 }
 
 // RunOver is the last step of a run.

@@ -3,9 +3,10 @@ package api
 import "time"
 
 // SyncSubject names the sandbox whose changes are decided about: that of a directory
-// of the host, or of a session.
+// of the host, of a run on one, or of a session.
 type SyncSubject struct {
 	Directory string `json:"directory,omitempty" doc:"Directory of the host, as an absolute path; only for callers that are bound to no account."`
+	Run       string `json:"run,omitempty" doc:"Run on a directory of the host, by its id; only for callers that are bound to no account."`
 	Agent     string `json:"agent,omitempty" doc:"Agent of the configuration; the default one if none is named."`
 	Session   string `json:"session,omitempty" doc:"Session key; the agent's main session if none is named."`
 	Account   string `json:"account,omitempty" doc:"Billing account; a bound token's own."`
@@ -16,6 +17,7 @@ type SyncSubject struct {
 // SyncQuery names a sandbox, and a path or an applied batch of it.
 type SyncQuery struct {
 	Directory string `query:"directory" doc:"Directory of the host, as an absolute path; only for callers that are bound to no account."`
+	Run       string `query:"run" doc:"Run on a directory of the host, by its id; only for callers that are bound to no account."`
 	Agent     string `query:"agent" doc:"Agent of the configuration; the default one if none is named."`
 	Session   string `query:"session" doc:"Session key; the agent's main session if none is named."`
 	Account   string `query:"account" doc:"Billing account; a bound token's own."`
@@ -26,12 +28,26 @@ type SyncQuery struct {
 
 // Subject returns the subject of the query.
 func (q *SyncQuery) Subject() *SyncSubject {
-	return &SyncSubject{Directory: q.Directory, Agent: q.Agent, Session: q.Session, Account: q.Account, Scope: q.Scope, Tree: q.Tree}
+	return &SyncSubject{Directory: q.Directory, Run: q.Run, Agent: q.Agent, Session: q.Session, Account: q.Account, Scope: q.Scope, Tree: q.Tree}
 }
 
 // SyncTrees are the overlays of a sandbox, with what changed in each.
 type SyncTrees struct {
 	Trees []SyncTree `json:"trees"`
+}
+
+// SyncRuns are the runs on a directory in whose overlays something waits, or that are
+// under way, the newest first.
+type SyncRuns struct {
+	Runs []SyncRun `json:"runs"`
+}
+
+// SyncRun is what waits in the overlay of one run, as it was looked at last.
+type SyncRun struct {
+	Run      string     `json:"run"`
+	UnderWay bool       `json:"underWay,omitzero"`
+	Counts   SyncCounts `json:"counts"`
+	Commits  int        `json:"commits" doc:"Made inside, that the repository has not, and further branches with such."`
 }
 
 // SyncTree is one overlay with everything that changed in it.

@@ -14,6 +14,11 @@ func (c *Client) SyncTrees(ctx context.Context, q api.SyncQuery) (*api.SyncTrees
 	return get[api.SyncTrees](ctx, c, sync, q)
 }
 
+// SyncRuns lists the runs on a directory whose changes wait.
+func (c *Client) SyncRuns(ctx context.Context, q api.SyncQuery) (*api.SyncRuns, error) {
+	return get[api.SyncRuns](ctx, c, sync+"/runs", q)
+}
+
 // SyncDiff returns what changed in one file.
 func (c *Client) SyncDiff(ctx context.Context, q api.SyncQuery) (*api.SyncDiff, error) {
 	return get[api.SyncDiff](ctx, c, sync+"/diff", q)

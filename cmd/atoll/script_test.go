@@ -84,6 +84,10 @@ var linuxScripts = []string{
 	"run_streams", "runs_private", "service", "sessions", "sync", "tools", "verify", "walls",
 }
 
+// directoryScripts are the scripts without a configuration that an ordinary user runs
+// too: everyday verbs on a directory.
+var directoryScripts = []string{"agent_checkout", "run_directory", "runs_directory"}
+
 // condition answers what scripts ask of their machinery and of this machine.
 func condition(engine bool) func(string) (bool, error) {
 	return func(asked string) (bool, error) {
@@ -118,6 +122,11 @@ func TestLinuxScript(t *testing.T) {
 	var files []string
 	for _, name := range linuxScripts {
 		files = append(files, filepath.Join(cmp.Or(os.Getenv(scriptsVariable), engineScripts), name+".txtar"))
+	}
+	if dir := os.Getenv(scriptsVariable); dir != "" { // root runs them in TestScript
+		for _, name := range directoryScripts {
+			files = append(files, filepath.Join(dir, name+".txtar"))
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Files: files, Cmds: commands(), Condition: condition(false),

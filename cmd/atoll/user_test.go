@@ -72,7 +72,7 @@ func asSomeone(t *testing.T, name string, groups []string) {
 	}
 	self, copied := filepath.Join(dir, "atoll.test"), filepath.Join(dir, "demo.sh")
 	if err := errors.Join(os.WriteFile(self, program, 0o755), os.WriteFile(copied, demo, 0o600),
-		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), copyDocuments(dir), giveAway(dir)); err != nil {
+		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), copyDirectoryScripts(filepath.Join(dir, "scripts")), copyDocuments(dir), giveAway(dir)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.parallel=2")
@@ -82,6 +82,20 @@ func asSomeone(t *testing.T, name string, groups []string) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// copyDirectoryScripts copies the scripts that both root and someone run.
+func copyDirectoryScripts(dir string) error {
+	for _, name := range directoryScripts {
+		text, err := os.ReadFile(filepath.Join(scripts, name+".txtar"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".txtar"), text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyDocuments copies what is written for users, so that someone can read it.

@@ -51,7 +51,7 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	installation.Manager.SetupEgress = names.ForSetup
 	return &App{
 		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names),
-		Runs: execute.New(models, commits, names), Sync: sync, Egress: names,
+		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names,
 	}, nil
 }
 

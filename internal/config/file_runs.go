@@ -35,13 +35,13 @@ type openclawGatewayFile struct {
 }
 
 type variantFile struct {
-	Preset      *string           `json:"preset" enum:"claude-code|codex|gemini|opencode" doc:"Take what is not written here from a known program."`
+	Preset      *string           `json:"preset" enum:"claude-code|codex|opencode" doc:"Take what is not written here from a known program."`
 	Name        *string           `json:"name" check:"line" doc:"Its name, for people (default: the preset's, or its id)."`
 	Description *string           `json:"description" check:"line" doc:"What it is, for people."`
 	Image       *string           `json:"image" check:"image" doc:"Image that has the program; default: the agent's."`
-	Argv        []string          `json:"argv" doc:"The program and its arguments. {task}, {task-file}, {model}, {run}, {workspace}, {base-url} and {seconds} are replaced."`
+	Argv        []string          `json:"argv" doc:"The program and its arguments. {task}, {task-file}, {model}, {run}, {workspace}, {home}, {base-url} and {seconds} are replaced."`
 	Env         map[string]string `json:"env" keys:"envName" check:"envValue" doc:"Its environment, with the same replacements."`
-	Files       map[string]string `json:"files" keys:"line" doc:"Files in its workspace, by relative path, with the same replacements."`
+	Files       map[string]string `json:"files" keys:"line" doc:"Files in its home, by relative path, with the same replacements. The home is the workspace, but for runs on a git checkout."`
 	Binds       []string          `json:"binds" check:"bind" doc:"Files and directories of the host that it needs, read-only."`
 	Volumes     []string          `json:"volumes" enum:"pnpm_store" doc:"Volumes that it uses, if they were filled (atoll volumes seed): each with a layer of its own to write to."`
 	Read        *string           `json:"read" enum:"envelope|text|json" doc:"How its answer is found in what it prints: an envelope as OpenClaw's, the text as it is, or a JSON object."`

@@ -29,21 +29,8 @@ func (l *LLM) fromEnvironment(env Environment) {
 		return
 	}
 	l.Providers, l.Default = found, false
-	setRest(found)
-}
-
-// setRest has one provider asked for whatever the others do not name: the only one,
-// OpenAI, or else OpenRouter.
-func setRest(found []LLMProvider) {
-	named := func(name string) int {
-		return slices.IndexFunc(found, func(p LLMProvider) bool { return p.Name == name })
-	}
-	rest := named("openrouter")
-	if len(found) == 1 {
-		rest = 0
-	}
-	if rest >= 0 && named("openai") < 0 {
-		found[rest].Models = nil
+	if last := &found[len(found)-1]; len(found) == 1 || last.Name == "openrouter" && found[len(found)-2].Name != "openai" {
+		last.Models = nil // it has whatever the others have not
 	}
 }
 

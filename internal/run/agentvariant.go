@@ -41,21 +41,21 @@ func Agent(o AgentOptions) Variant {
 	return Variant{
 		ID: "sandbox:agent", Name: "Atoll's agent", Description: "Atoll's own agent, whole in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 120 * time.Second, Margin: 10 * time.Second, Memory: 512 << 20,
-		Mounts: []Mount{{o.Program, agentProgram}},
-		Argv:   agentArgv, Env: agentEnv, Files: agentFiles, Read: envelope.Parse, Event: agentEvent, UsesEmbeddings: true,
+		Mounts: []Mount{{o.Program, agentProgram}}, OnDirectory: true,
+		Argv: agentArgv, Env: agentEnv, Files: agentFiles, Read: envelope.Parse, Event: agentEvent, UsesEmbeddings: true,
 	}
 }
 
 func agentArgv(j *Job) ([]string, error) {
 	return []string{
 		agentProgram, "agent", "--local", "--json", "--events", "--session-id", j.ID, "--run-id", j.ID,
-		"--messages", j.Workspace + "/" + messagesFile, "--timeout", strconv.Itoa(max(int(j.Inner/time.Second), 1)),
+		"--messages", j.Home + "/" + messagesFile, "--timeout", strconv.Itoa(max(int(j.Inner/time.Second), 1)),
 	}, nil
 }
 
 func agentEnv(j *Job) map[string]string {
 	return map[string]string{
-		"HOME": j.Workspace, "ATOLL_CONFIG": j.Workspace + "/" + agentConfig, "ATOLL_STATE_DIR": j.Workspace + "/" + agentState,
+		"HOME": j.Home, "ATOLL_CONFIG": j.Home + "/" + agentConfig, "ATOLL_STATE_DIR": j.Home + "/" + agentState,
 	}
 }
 

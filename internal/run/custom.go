@@ -15,13 +15,13 @@ import (
 
 // Custom is an agent of the configuration: any program that takes a task and prints an
 // answer. In Argv, Env and Files {task}, {task-file}, {model}, {run},
-// {workspace}, {base-url} and {seconds} are replaced.
+// {workspace}, {home}, {base-url} and {seconds} are replaced.
 type Custom struct {
 	ID, Name, Description string
 	Image, User           string
 	Argv                  []string
 	Env                   map[string]string
-	Files                 map[string]string // by relative path
+	Files                 map[string]string // by path in the home
 	// Read is "envelope", "text" or "json"; with the last, Answer and Failure are
 	// members, names joined by points. Presets have more.
 	Read, Answer, Failure string
@@ -40,7 +40,7 @@ const (
 func (c Custom) Variant() Variant {
 	v := Variant{
 		ID: c.ID, Name: nonempty(c.Name, c.ID), Description: c.Description, Image: c.Image, User: c.User,
-		Timeout: customTimeout, Memory: customMemory, Argv: c.argv, Env: c.env, Files: c.files, Read: c.read,
+		Timeout: customTimeout, Memory: customMemory, Argv: c.argv, Env: c.env, Files: c.files, Read: c.read, OnDirectory: true,
 		Stream: streamReaders()[c.Stream],
 	}
 	if c.Timeout > 0 {
@@ -84,8 +84,8 @@ func (c Custom) Check() (problems []string) {
 
 func (c Custom) replacer(j *Job) *strings.Replacer {
 	return strings.NewReplacer(
-		"{task}", j.Task(), "{task-file}", j.Workspace+"/"+promptFile, "{model}", j.Model, "{run}", j.ID,
-		"{workspace}", j.Workspace, "{base-url}", modelURL, "{seconds}", strconv.Itoa(max(int(j.Inner/time.Second), 1)),
+		"{task}", j.Task(), "{task-file}", j.Home+"/"+promptFile, "{model}", j.Model, "{run}", j.ID,
+		"{workspace}", j.Workspace, "{home}", j.Home, "{base-url}", modelURL, "{seconds}", strconv.Itoa(max(int(j.Inner/time.Second), 1)),
 	)
 }
 
@@ -101,7 +101,7 @@ func (c Custom) argv(j *Job) ([]string, error) {
 }
 
 func (c Custom) env(j *Job) map[string]string {
-	replace, env := c.replacer(j), map[string]string{"HOME": j.Workspace}
+	replace, env := c.replacer(j), map[string]string{"HOME": j.Home}
 	for name, value := range c.Env {
 		env[name] = replace.Replace(value)
 	}

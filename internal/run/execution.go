@@ -73,7 +73,7 @@ func (c *execution) work(ctx context.Context) (string, *Failure) {
 		return c.runRemote(ctx)
 	}
 	sandbox, err := c.Sandboxes.Make(ctx, &SandboxRequest{
-		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Account: c.job.Account, Agent: c.job.Agent,
+		Run: c.job.ID, Branch: c.job.Branch, Checkout: c.job.Checkout, Directory: c.job.Directory, Account: c.job.Account, Agent: c.job.Agent,
 		Image: c.variant.Image, User: c.variant.User, Memory: c.job.Memory, MemoryAsked: c.job.MemoryAsked, Mounts: c.variant.Mounts, Binds: c.variant.Binds, Volumes: c.variant.Volumes,
 		BranchLock: c.takeBranch(),
 	})

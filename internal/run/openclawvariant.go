@@ -43,10 +43,13 @@ const (
 	configFile  = ".openclaw/openclaw.json"
 )
 
+// OpenClawVariant is the id of the variant that OpenClaw returns.
+const OpenClawVariant = "sandbox:openclaw"
+
 // OpenClaw is the real OpenClaw, in its image, for one task.
 func OpenClaw(o OpenClawOptions) Variant {
 	return Variant{
-		ID: "sandbox:openclaw", Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
+		ID: OpenClawVariant, Name: "OpenClaw", Description: "The OpenClaw agent in a sandbox of its own, for one task",
 		Image: o.Image, Timeout: 600 * time.Second, Margin: 60 * time.Second, Memory: 1024 << 20, User: "1001:1001",
 		Mounts: o.mounts(), Volumes: []string{PnpmStore}, Argv: o.argv, Env: openclawEnv, Files: o.files, Read: envelope.Parse,
 	}

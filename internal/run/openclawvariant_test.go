@@ -17,7 +17,7 @@ func job(task string) *run.Job {
 		Request: run.Request{ID: "r1", Model: "m", Messages: []chat.Message{
 			{Role: chat.User, Text: "before"}, {Role: chat.Assistant, Text: "yes"}, {Role: chat.User, Text: task},
 		}},
-		Workspace: "/workspace", Timeout: 600 * time.Second, Inner: 540 * time.Second,
+		Workspace: "/workspace", Home: "/workspace", Timeout: 600 * time.Second, Inner: 540 * time.Second,
 	}
 }
 

@@ -12,10 +12,9 @@ func Preset(name string) (Custom, bool) {
 	return FromPreset(p), true
 }
 
-// FromPreset returns a preset as an agent that carries out one task. Its home is the
-// workspace.
+// FromPreset returns a preset as an agent that carries out one task.
 func FromPreset(p *preset.Preset) Custom {
-	values := preset.Values{Task: "{task}", Model: "{model}", Run: "{run}", Home: "{workspace}", Workspace: "{workspace}", BaseURL: "{base-url}"}
+	values := preset.Values{Task: "{task}", Model: "{model}", Run: "{run}", Home: "{home}", Workspace: "{workspace}", BaseURL: "{base-url}"}
 	files := map[string]string{}
 	for i := range p.Files {
 		files[p.Files[i].Path] = string(p.Files[i].Content(values))

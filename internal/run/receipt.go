@@ -40,6 +40,7 @@ type Receipt struct {
 	PeakMemory int64             `json:"peakMemory,omitzero"`
 	Notes      map[string]string `json:"notes,omitempty"` // by finisher
 	Delivery   *Delivery         `json:"delivery,omitempty"`
+	Changes    *Changes          `json:"changes,omitempty"` // of runs on a directory
 	Created    time.Time         `json:"created"`
 	Started    time.Time         `json:"started,omitzero"`
 	Ended      time.Time         `json:"ended,omitzero"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,6 +37,10 @@ type Request struct {
 	// Checkout is the directory whose git checkout the branch is of, where the
 	// configuration names no repository.
 	Checkout string `json:"checkout,omitempty"`
+	// Directory is the directory of the host that it works on, by an overlay of its own,
+	// and Below where in it; "" is a workspace of its own.
+	Directory string `json:"directory,omitempty"`
+	Below     string `json:"below,omitempty"`
 	// TimeoutMs is how long the agent may work, up to MaxTimeout; Memory is at
 	// most what the variant allows. 0 is the variant's own.
 	TimeoutMs int64 `json:"timeoutMs,omitzero"`
@@ -74,6 +79,9 @@ func (r *Request) check() error {
 	}
 	if r.TimeoutMs < 0 || r.Memory < 0 {
 		problems = append(problems, errors.New("timeout and memory cannot be negative"))
+	}
+	if r.Directory != "" && (!filepath.IsAbs(r.Directory) || !filepath.IsLocal(cmp.Or(r.Below, ".")) || r.Branch != "") {
+		problems = append(problems, fmt.Errorf("directory %q with %q below it: a whole path, a path in it, and no branch", r.Directory, r.Below))
 	}
 	if r.TimeoutMs > MaxTimeout.Milliseconds() {
 		problems = append(problems, fail("timeout_too_long", "a run may take at most %d seconds", int64(MaxTimeout.Seconds())))

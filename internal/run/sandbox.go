@@ -23,11 +23,13 @@ type SandboxRequest struct {
 	Branch string // that its commits are for; "" if none are wanted
 	// Checkout is Request.Checkout.
 	Checkout string
-	Account  string
-	Agent    string
-	Image    string
-	User     string
-	Memory   int64
+	// Directory is Request.Directory.
+	Directory string
+	Account   string
+	Agent     string
+	Image     string
+	User      string
+	Memory    int64
 	// MemoryAsked says that the request names Memory.
 	MemoryAsked bool
 	Mounts      []Mount
@@ -51,7 +53,8 @@ type Sandbox interface {
 	// An error means that there is no result.
 	Exec(ctx context.Context, c *machine.Command) (*machine.Result, error)
 	// Deliver takes the commits of the run out and sends them, unless the run
-	// failed. The note says what became of them; "" if none were wanted.
+	// failed. The note says what became of them; "" if none were wanted. Of a run on
+	// a directory it notes what changed in the receipt.
 	Deliver(ctx context.Context, receipt *Receipt) (note string, err error)
 	// Remove removes the sandbox and its files. It is no error if it is gone.
 	Remove(ctx context.Context) error

@@ -2,11 +2,13 @@ package run
 
 import (
 	"cmp"
+	"path"
 	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/envelope"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // Variant is a kind of agent.
@@ -28,8 +30,10 @@ type Variant struct {
 	// Volumes are shared storage that the program uses, by name. Those that
 	// were filled it gets, with a layer of its own to write to.
 	Volumes []string
-	// Argv, Env and Files are made for each run. Files are relative to the
-	// workspace.
+	// OnDirectory says that it can work on a directory of the host, with its own files
+	// in a home beside it.
+	OnDirectory bool
+	// Argv, Env and Files are made for each run. Files are relative to the home.
 	Argv  func(*Job) ([]string, error)
 	Env   func(*Job) map[string]string
 	Files func(*Job) ([]File, error)
@@ -57,7 +61,8 @@ type Mount struct{ Source, Target string }
 type Job struct {
 	Request
 	Workspace string        // inside
-	Work      string        // inside: where the agent works, its workspace or its branch there
+	Home      string        // inside: where the program's own files are, the workspace but for runs on a directory
+	Work      string        // inside: where the agent works, its workspace, a directory or its branch there
 	Timeout   time.Duration // of the sandbox
 	Inner     time.Duration // of the program itself
 	// MemoryAsked says that the request names Memory.
@@ -87,9 +92,12 @@ func Find(variants []Variant, id string) (*Variant, error) {
 // job fills in what a request leaves open. The time that a request asks for is the
 // program's own limit; the program is killed a little later.
 func (v *Variant) job(r *Request) *Job {
-	j := &Job{Request: *r, Workspace: "/workspace", Work: "/workspace", Timeout: v.Timeout}
-	if r.Branch != "" {
+	j := &Job{Request: *r, Workspace: "/workspace", Home: "/workspace", Work: "/workspace", Timeout: v.Timeout}
+	switch {
+	case r.Branch != "":
 		j.Work = branch.Worktree(j.Workspace, branch.Key(r.Branch))
+	case r.Directory != "":
+		j.Home, j.Work = provide.DirectoryHome, path.Join(j.Workspace, r.Below)
 	}
 	j.Memory = cmp.Or(j.Memory, v.Memory)
 	j.MemoryAsked = r.Memory > 0

@@ -70,6 +70,13 @@ func OpenRuns(ctx context.Context, e *console.Env) (Runs, error) {
 	return local{e, a}, err
 }
 
+// OpenRunsHere returns this process, also if a gateway is running: for runs on a
+// directory of the caller's.
+func OpenRunsHere(ctx context.Context, e *console.Env) (Runs, error) {
+	a, err := e.Open(ctx)
+	return local{e, a}, err
+}
+
 // OpenSandboxes returns the running gateway, or this process.
 func OpenSandboxes(ctx context.Context, e *console.Env) (Sandboxes, error) {
 	if g, err := RunningGateway(ctx, e); g != nil || err != nil {

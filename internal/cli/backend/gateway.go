@@ -155,7 +155,7 @@ func receiptOf(r *api.Run) *run.Receipt {
 		ID: r.ID, KnownAs: r.KnownAs, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
 		SelfReport: run.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: envelope.Usage(r.SelfReport.Usage)},
-		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
+		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*run.Delivery)(r.Delivery), Changes: (*run.Changes)(r.Changes), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 // Sync carries out the verbs about what agents changed in their overlays.
 type Sync interface {
 	Trees(ctx context.Context, s *api.SyncSubject) (*api.SyncTrees, error)
+	// Runs lists the runs on the directory of a subject whose changes wait.
+	Runs(ctx context.Context, s *api.SyncSubject) (*api.SyncRuns, error)
 	Diff(ctx context.Context, s *api.SyncSubject, path string) (*api.SyncDiff, error)
 	History(ctx context.Context, s *api.SyncSubject) (*api.SyncHistory, error)
 	Commits(ctx context.Context, s *api.SyncSubject) (*api.SyncCommits, error)
@@ -92,7 +94,7 @@ func (l localSync) AcceptTorn(ctx context.Context, r *api.SyncRequest) (*api.Syn
 type gatewaySync struct{ client *client.Client }
 
 func query(s *api.SyncSubject) api.SyncQuery {
-	return api.SyncQuery{Directory: s.Directory, Agent: s.Agent, Session: s.Session, Account: s.Account, Scope: s.Scope, Tree: s.Tree}
+	return api.SyncQuery{Directory: s.Directory, Run: s.Run, Agent: s.Agent, Session: s.Session, Account: s.Account, Scope: s.Scope, Tree: s.Tree}
 }
 
 // answered returns an answer with the error that this process would give.
@@ -105,6 +107,10 @@ func answered[A any](answer *A, err error) (*A, error) {
 
 func (g gatewaySync) Trees(ctx context.Context, s *api.SyncSubject) (*api.SyncTrees, error) {
 	return answered(g.client.SyncTrees(ctx, query(s)))
+}
+
+func (g gatewaySync) Runs(ctx context.Context, s *api.SyncSubject) (*api.SyncRuns, error) {
+	return answered(g.client.SyncRuns(ctx, query(s)))
 }
 
 func (g gatewaySync) Diff(ctx context.Context, s *api.SyncSubject, path string) (*api.SyncDiff, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
@@ -24,6 +25,15 @@ type Changes struct {
 	sync      backend.Sync
 	directory *directory.Directory
 	passing   []api.SyncChoice
+	run       string // whose overlay it is; "" is the directory's
+}
+
+// RunChanges returns what a receipt says of a run on a directory.
+func RunChanges(id string, c *run.Changes) *Changes {
+	return &Changes{
+		SyncCounts: api.SyncCounts{Pass: c.Pass, Approval: c.Approval, Blocked: c.Blocked, Conflict: c.Conflict, Withheld: c.Withheld},
+		Hidden:     c.Hidden, Commits: c.Commits, run: id,
+	}
 }
 
 // CollectChanges finds out what changed in a directory's overlay; nil if it has none.
@@ -84,14 +94,22 @@ func (c *Changes) Say(to io.Writer, withCommits bool) {
 		fmt.Fprintf(to, "applied  %d to %s (undo: atoll sync undo %s)\n", len(c.Applied.Files), console.Printable(c.directory.Path), c.Applied.ID)
 	}
 	if c.Commits > 0 && withCommits {
-		fmt.Fprintf(to, "commits  %d; take them: atoll sync take\n", c.Commits)
+		fmt.Fprintf(to, "commits  %d; take them: atoll sync take%s\n", c.Commits, c.ofRun())
 	}
 	switch waiting := c.waiting(); {
 	case waiting != "":
-		fmt.Fprintf(to, "changes  %s; review them: atoll sync review\n", waiting)
+		fmt.Fprintf(to, "changes  %s; review them: atoll sync review%s\n", waiting, c.ofRun())
 	case c.Applied == nil && c.Commits == 0:
 		fmt.Fprintln(to, "changes  none")
 	}
+}
+
+// ofRun returns the flag that names the overlay to a verb of sync.
+func (c *Changes) ofRun() string {
+	if c.run == "" {
+		return ""
+	}
+	return " --run-id " + c.run
 }
 
 // waiting says how many changes wait with which verdict; "" if none do.

@@ -3,15 +3,18 @@ package runcmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 type runsListOptions struct {
@@ -123,11 +126,46 @@ func runRunsShow(ctx context.Context, e *env, id string, asJSON bool) error {
 	if asJSON {
 		return e.PrintJSON(r)
 	}
-	e.printReceipt(r)
+	e.printReceipt(r, e.waitingOf(ctx, r))
 	return nil
 }
 
-func (e *env) printReceipt(r *run.Receipt) {
+// waitingOf says what of a run on a directory waits now, and the command that shows
+// it; "" if it was on none.
+func (e *env) waitingOf(ctx context.Context, r *run.Receipt) string {
+	if r.Changes == nil {
+		return ""
+	}
+	now, err := e.waitingNow(ctx, r)
+	switch {
+	case errors.Is(err, overlay.ErrNone):
+		return "decided about"
+	case err != nil:
+		return r.Changes.String() + " at its end; what waits now is not known: " + err.Error()
+	case !now.Waiting():
+		return "none wait"
+	}
+	return now.String() + "; review them: atoll sync review --run-id " + r.ID
+}
+
+// waitingNow counts what of a run waits now.
+func (e *env) waitingNow(ctx context.Context, r *run.Receipt) (*run.Changes, error) {
+	sync, err := backend.OpenSync(ctx, e.Env)
+	if err != nil {
+		return nil, err
+	}
+	all, err := sync.Trees(ctx, &api.SyncSubject{Run: r.ID})
+	if err != nil {
+		return nil, err
+	}
+	now := &run.Changes{}
+	for i := range all.Trees {
+		now.Add(&all.Trees[i])
+	}
+	return now, nil
+}
+
+func (e *env) printReceipt(r *run.Receipt, waiting string) {
 	fact := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(e.Out, "%-10s %s\n", name, console.Printable(value))
@@ -142,6 +180,10 @@ func (e *env) printReceipt(r *run.Receipt) {
 	fact("started", r.Created.Format(time.RFC3339))
 	fact("took", tookText(r))
 	fact("state", runState(r))
+	if r.Changes != nil {
+		fact("directory", r.Changes.Directory)
+		fact("changes", waiting)
+	}
 	fact("cost", fmt.Sprintf("%s · %d calls · %d tokens in, %d out", billText(&r.Bill), r.Bill.Calls, r.Bill.Input, r.Bill.Output))
 	for name, note := range r.Notes {
 		fact(name, note)

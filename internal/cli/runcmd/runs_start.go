@@ -36,6 +36,12 @@ and its state. The sandbox has no network; models are asked through the proxy,
 which adds the key outside. When the agent has ended, its calls are reconciled
 with the provider's books, the receipt is written and the sandbox is removed.
 
+In a git checkout, with a configuration that says nothing about sandboxes, the agent
+works on the checkout, by an overlay of its own: several runs do not disturb each
+other. What it changed is kept until it is decided about (atoll sync review --run-id RUN).
+--agent, --account, --branch, --work-item and --variant sandbox:openclaw mean a
+workspace of its own.
+
 Agents are sandbox:agent (Atoll's own), sandbox:openclaw and those of
 runs.variants in the configuration. Asking again with the same --run-id gives what
 became of the first.
@@ -44,6 +50,7 @@ Exit codes: 0 the agent answered, 1 it failed or its work could not be delivered
 2 usage or configuration, 3 denied, 4 no sandbox, 124 timeout, 137 out of memory.`,
 		Example: `  atoll runs start -m "write a haiku about atolls to haiku.txt, and read it out"
   atoll runs start --variant sandbox:openclaw --model litellm/gemini-2.5-flash --message-file task.md
+  atoll runs start -m "make the tests pass" && atoll sync status
   atoll runs start -m "fix the build" --work-item task.0022
   atoll runs start -m - --run-id build-42 --account acme --budget 0.50 --json < task.md`,
 		Args: console.NoArgs,
@@ -76,7 +83,7 @@ func runRunsStart(cmd *cobra.Command, e *env, o *startOptions) error {
 		return err
 	}
 	ctx := cmd.Context()
-	b, err := backend.OpenRuns(ctx, e.Env)
+	b, err := e.runsFor(ctx, o, task)
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}

@@ -60,8 +60,11 @@ func (v *runView) announce(ctx context.Context, t *execute.Task) (end func()) {
 	}
 	v.title = "run " + t.ID + " · " + t.Variant
 	text := "interrupted: the run is being ended"
-	if t.Branch != "" {
+	switch {
+	case t.Branch != "":
 		text += "; what it did on its branch is kept"
+	case t.Directory != nil:
+		text += "; what it changed is kept for review"
 	}
 	stop := context.AfterFunc(ctx, func() { v.env.Notice(text) })
 	return func() { stop() }
@@ -114,6 +117,7 @@ func (v *runView) end(ctx context.Context, r *run.Receipt) error {
 		v.Line("the run was interrupted, and its sandbox is removed" + keptWords(r))
 	}
 	v.Line(v.env.Style().Dim(strings.Join(receiptWords(r), " · ")))
+	runChanges(r).Say(v.env.Err, true)
 	return end
 }
 
@@ -194,12 +198,13 @@ type runMeta struct {
 	Step     run.Step          `json:"step"`
 	Bill     run.Bill          `json:"bill"`
 	Warnings []string          `json:"warnings,omitempty"`
-	Notes    map[string]string `json:"notes,omitempty"` // by finisher
-	Relay    *relayMeta        `json:"relay,omitempty"` // of runs on a branch
+	Notes    map[string]string `json:"notes,omitempty"`   // by finisher
+	Relay    *relayMeta        `json:"relay,omitempty"`   // of runs on a branch
+	Changes  *run.Changes      `json:"changes,omitempty"` // of runs on a checkout
 }
 
 func (e *env) printRunEnvelope(r *run.Receipt) error {
-	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Image, r.Step, r.Bill, r.Warnings, r.Notes, relayMetaOf(r.Delivery)})
+	extra, err := json.Marshal(&runMeta{r.ID, r.Variant, r.Sandbox, r.Image, r.Step, r.Bill, r.Warnings, r.Notes, relayMetaOf(r.Delivery), r.Changes})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (v *verb) apply(passing, left []api.SyncEntry, confirm bool) error {
 		v.printLeft(left)
 	}
 	if len(left) > 0 {
-		return leftError(left)
+		return v.leftError(left)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (v *verb) printApplied(a *api.SyncApplied) {
 		fmt.Fprintln(v.Out, "Nothing was applied.")
 		return
 	}
-	fmt.Fprintf(v.Out, "applied %s to %s   (undo: atoll sync undo %s)\n", files(len(a.Files)), console.Printable(a.Base), a.ID)
+	fmt.Fprintf(v.Out, "applied %s to %s   (undo: atoll sync undo %s%s)\n", files(len(a.Files)), console.Printable(a.Base), a.ID, v.ofRun())
 }
 
 func (v *verb) printLeft(left []api.SyncEntry) {
@@ -112,11 +112,11 @@ func (v *verb) printLeft(left []api.SyncEntry) {
 }
 
 // leftError says that entries were not applied, and the command for the first.
-func leftError(left []api.SyncEntry) error {
+func (v *verb) leftError(left []api.SyncEntry) error {
 	first := &left[0]
-	hint := "`atoll sync diff " + quoted(first.Path) + "` shows the first"
+	hint := "`atoll sync diff " + quoted(first.Path) + v.ofRun() + "` shows the first"
 	if first.Verdict == api.SyncApprove {
-		hint = "`atoll sync override " + quoted(first.Path) + " --reason TEXT` lets the first pass"
+		hint = "`atoll sync override " + quoted(first.Path) + v.ofRun() + " --reason TEXT` lets the first pass"
 	}
 	return errhint.With(fmt.Errorf("%w: %s left", errRefused, files(len(left))), hint)
 }

@@ -25,12 +25,14 @@ type env struct {
 // options are the flags of every verb.
 type options struct {
 	console.SubjectFlags
+	run    string
 	tree   string
 	asJSON bool
 }
 
 func (o *options) add(cmd *cobra.Command) {
 	o.SubjectFlags.Add(cmd)
+	cmd.Flags().StringVar(&o.run, "run-id", "", "`id` of a run on a directory, which has an overlay of its own")
 	cmd.Flags().StringVar(&o.tree, "tree", "", "number of an overlay of the sandbox, or its `path` inside (default: the workspace)")
 	console.JSONFlag(cmd, &o.asJSON)
 }
@@ -69,8 +71,12 @@ func (v *verb) open() (err error) {
 			return err
 		}
 	}
-	v.subject = api.SyncSubject{Agent: v.Agent, Session: v.Session, Account: v.Account, Scope: v.Scope}
-	if v.Agent+v.Session+v.Account+v.Scope == "" {
+	v.subject = api.SyncSubject{Run: v.run, Agent: v.Agent, Session: v.Session, Account: v.Account, Scope: v.Scope}
+	others := v.Agent + v.Session + v.Account + v.Scope
+	if v.run != "" && others != "" {
+		return console.Usage(v.cmd, errors.New("--run-id names a sandbox by itself: leave --agent, --session, --account and --scope out"))
+	}
+	if v.run+others == "" {
 		if v.subject.Directory, err = v.directory(); err != nil {
 			return err
 		}
@@ -100,6 +106,22 @@ func (v *verb) directory() (string, error) {
 		return "", err
 	}
 	return d.Path, nil
+}
+
+// ofRun returns the flag that names the run to another verb.
+func (o *options) ofRun() string {
+	if o.run == "" {
+		return ""
+	}
+	return " --run-id " + o.run
+}
+
+// hint prints the commands that come next, for the same run.
+func (v *verb) hint(commands ...string) {
+	for i := range commands {
+		commands[i] += v.ofRun()
+	}
+	v.env.hint(commands...)
 }
 
 // chooseTree sets the number of the overlay that --tree names.

@@ -1,6 +1,7 @@
 package synccmd
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 func newStatusCommand(e *env) *cobra.Command {
@@ -17,20 +20,60 @@ func newStatusCommand(e *env) *cobra.Command {
 		Example: "  atoll sync status\n  atoll sync status --agent main --json",
 		Long: `Show the overlays of the sandbox: what each is over, how many changes wait and with
 which verdict. What is withheld (.git, ignored files, what is over a limit) is
-counted, never hidden.`,
+counted, never hidden. Runs on the directory whose changes wait are listed with them;
+--run-id shows one.`,
 	}, func(v *verb, _ []string) error {
-		all, err := v.sync.Trees(v.ctx(), &v.subject)
+		now, err := v.status()
 		if err != nil {
 			return err
 		}
 		if v.asJSON {
-			return v.PrintJSON(all)
+			return v.PrintJSON(now)
 		}
-		for i := range all.Trees {
-			v.printStatus(&all.Trees[i])
+		for i := range now.Trees {
+			v.printStatus(&now.Trees[i])
+		}
+		for i := range now.Runs {
+			v.printRun(&now.Runs[i])
 		}
 		return nil
 	})
+}
+
+// status is what waits at the gates of a subject.
+type status struct {
+	Trees []api.SyncTree `json:"trees"`
+	Runs  []api.SyncRun  `json:"runs,omitempty"` // on the same directory
+}
+
+// status returns the overlays of the subject, and the runs on its directory, which
+// may be all that there is.
+func (v *verb) status() (*status, error) {
+	now := &status{Trees: []api.SyncTree{}}
+	if v.subject.Directory != "" {
+		runs, err := v.sync.Runs(v.ctx(), &v.subject)
+		if err != nil {
+			return nil, err
+		}
+		now.Runs = runs.Runs
+	}
+	all, err := v.sync.Trees(v.ctx(), &v.subject)
+	switch {
+	case err == nil:
+		now.Trees = all.Trees
+	case len(now.Runs) == 0 || !errors.Is(err, overlay.ErrNone):
+		return nil, err
+	}
+	return now, nil
+}
+
+// printRun prints what waits of one run.
+func (v *verb) printRun(r *api.SyncRun) {
+	what := (&run.Changes{Pass: r.Counts.Pass, Approval: r.Counts.Approval, Blocked: r.Counts.Blocked, Conflict: r.Counts.Conflict, Commits: r.Commits}).String()
+	if r.UnderWay {
+		what = "under way"
+	}
+	fmt.Fprintf(v.Out, "run      %s: %s (`atoll sync review --run-id %s`)\n", console.Printable(r.Run), what, console.Printable(r.Run))
 }
 
 // printStatus prints one overlay as a few lines.
@@ -42,7 +85,7 @@ func (v *verb) printStatus(t *api.SyncTree) {
 		fmt.Fprintf(v.Out, "host     %s changed since the agent began%s\n", files(t.HostChanged), partly(t))
 	}
 	if c := t.Commits; c != nil && len(c.Commits) > 0 {
-		fmt.Fprintf(v.Out, "commits  %s (`atoll sync commits`, `atoll sync take`)\n", commitsText(c))
+		fmt.Fprintf(v.Out, "commits  %s (`atoll sync commits%s`, `atoll sync take%s`)\n", commitsText(c), v.ofRun(), v.ofRun())
 	}
 	if t.Note != "" {
 		fmt.Fprintf(v.Out, "note     %s\n", console.Printable(t.Note))

@@ -23,7 +23,7 @@ func newCommand(e *env) *cobra.Command {
 		Long: `With workspaceAccess "overlay" an agent sees the project and writes to it, and the
 host's files stay as they are. What it changed waits at the gate: these verbs show
 it, apply what a person approves, and put it back. The sandbox is that of the
-working directory, or of --agent and --session.
+working directory, of --run-id, or of --agent and --session.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 something is blocked, in conflict or not
 what was shown, 4 there is no overlay.`,

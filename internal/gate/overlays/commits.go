@@ -48,7 +48,7 @@ func commitsOf(o *take.Offer) *api.SyncCommits {
 
 // Take takes the agent's commits to a branch of the host's repository.
 func (s *Service) Take(ctx context.Context, r *api.SyncTake, by string) (*api.SyncTaken, error) {
-	return onCommits(ctx, s, &r.Subject, func(found *subject, w *take.Workspace) (*api.SyncTaken, error) {
+	answer, err := onCommits(ctx, s, &r.Subject, func(found *subject, w *take.Workspace) (*api.SyncTaken, error) {
 		taken, err := w.Take(ctx, take.Request{Branch: r.Branch, From: r.From, Head: r.Head, Approved: r.Approve, Override: r.Reason, Unsigned: r.Unsigned})
 		if err != nil {
 			return nil, err
@@ -57,6 +57,7 @@ func (s *Service) Take(ctx context.Context, r *api.SyncTake, by string) (*api.Sy
 		found.auditTake(taken, by)
 		return &api.SyncTaken{Branch: taken.Branch, Ref: taken.Ref, Head: taken.Head, Commits: taken.Commits, Created: taken.Created, Signed: taken.Signed, Notes: taken.Notes}, nil
 	})
+	return decided(ctx, s, &r.Subject, answer, err)
 }
 
 // auditTake writes down who took commits, and where to.
@@ -83,14 +84,11 @@ func onCommits[A any](ctx context.Context, s *Service, of *api.SyncSubject, f fu
 	if err != nil {
 		return nil, explain(err)
 	}
-	box, err := found.running(ctx)
-	if errors.Is(err, sandbox.ErrNotRunning) {
-		box, err = found.start(ctx)
-	}
+	box, leave, err := found.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer box.Release()
+	defer leave()
 	w, err := found.workspace(box, base)
 	if err != nil {
 		return nil, err
@@ -120,8 +118,12 @@ func (s *subject) workspace(box *provide.ReadySandbox, base *checkout.Checkout) 
 	if err != nil {
 		return nil, err
 	}
+	run := ""
+	if s.run != nil {
+		run = s.run.Run
+	}
 	return &take.Workspace{
-		Sandbox: deliver.SiteFor(box, commitStep).Sandbox, Dir: s.trees[0].Target, Checkout: base, Slug: s.slug(),
+		Run: run, Sandbox: deliver.SiteFor(box, commitStep).Sandbox, Dir: s.trees[0].Target, Checkout: base, Slug: s.slug(),
 		State: filepath.Join(s.Paths.AtollState, "sync", s.slug(), "git"), Policy: take.LocalPolicy(relays.Policy()),
 	}, nil
 }
@@ -133,17 +135,44 @@ func (s *subject) offer(ctx context.Context) (o *take.Offer, note string) {
 	if err != nil {
 		return nil, ""
 	}
-	box, err := s.running(ctx)
+	if s.isWithoutCommits(ctx) {
+		return nil, ""
+	}
+	box, leave, err := s.look(ctx)
 	if err != nil {
+		s.unknown = true
 		return nil, "the sandbox does not run, so its commits are not looked at"
 	}
-	defer box.Release()
+	defer leave()
 	w, err := s.workspace(box, base)
 	if err == nil {
 		o, err = w.Commits(ctx, "")
 	}
 	if err != nil {
+		s.unknown = true
 		return nil, text("the agent's commits cannot be looked at: " + err.Error())
 	}
 	return o, ""
+}
+
+// look enters the sandbox if it runs. That of a run is started: nothing runs there
+// that a person could wait for.
+func (s *subject) look(ctx context.Context) (*provide.ReadySandbox, func(), error) {
+	if s.run != nil {
+		return s.enter(ctx)
+	}
+	box, err := s.running(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return box, box.Release, nil
+}
+
+// isWithoutCommits reports whether a run is over that made no commits.
+func (s *subject) isWithoutCommits(ctx context.Context) bool {
+	if s.run == nil || s.run.Waiting == nil || s.run.Committed {
+		return false
+	}
+	_, err := s.Registry.Get(ctx, s.plan.Spec.Name)
+	return errors.Is(err, sandbox.ErrNotFound)
 }

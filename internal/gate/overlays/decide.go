@@ -11,13 +11,14 @@ import (
 
 // Approve applies entries to the host, at the content that was shown.
 func (s *Service) Approve(ctx context.Context, r *api.SyncApproval, by string) (*api.SyncApplied, error) {
-	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncApplied, error) {
+	answer, err := onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncApplied, error) {
 		choices := make([]gate.Choice, 0, len(r.Choices))
 		for _, c := range r.Choices {
 			choices = append(choices, gate.Choice(c))
 		}
 		return g.approve(ctx, "approve", choices, gate.Decision{By: by, ConfirmDeletions: r.ConfirmDeletions})
 	})
+	return decided(ctx, s, &r.Subject, answer, err)
 }
 
 func (g *opened) approve(ctx context.Context, verb string, choices []gate.Choice, d gate.Decision) (*api.SyncApplied, error) {
@@ -31,17 +32,18 @@ func (g *opened) approve(ctx context.Context, verb string, choices []gate.Choice
 
 // Override lets one entry pass that needs a person, and applies it.
 func (s *Service) Override(ctx context.Context, r *api.SyncOverride, by string) (*api.SyncApplied, error) {
-	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncApplied, error) {
+	answer, err := onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncApplied, error) {
 		if err := g.Override(r.Path, r.SHA256, r.Reason, by); err != nil {
 			return nil, err
 		}
 		return g.approve(ctx, "override", []gate.Choice{{Path: r.Path, SHA256: r.SHA256}}, gate.Decision{By: by})
 	})
+	return decided(ctx, s, &r.Subject, answer, err)
 }
 
 // Undo puts back what a batch changed on the host.
 func (s *Service) Undo(ctx context.Context, r *api.SyncUndo, by string) (*api.SyncDone, error) {
-	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
+	answer, err := onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
 		undone, err := g.Undo(ctx, r.ID, by)
 		if err != nil {
 			return nil, err
@@ -49,6 +51,7 @@ func (s *Service) Undo(ctx context.Context, r *api.SyncUndo, by string) (*api.Sy
 		g.changed("undo", len(undone.Files))
 		return &api.SyncDone{Files: undone.Files}, nil
 	})
+	return decided(ctx, s, &r.Subject, answer, err)
 }
 
 // AcceptTorn accepts changes that may be incomplete after the host's end.
@@ -68,7 +71,7 @@ func (s *Service) AcceptTorn(_ context.Context, r *api.SyncRequest, _ string) (*
 // Reset discards every change of an overlay; they are kept aside for 7 days. With the
 // workspace goes the repository that it belongs to.
 func (s *Service) Reset(ctx context.Context, r *api.SyncRequest, _ string) (*api.SyncDone, error) {
-	return onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
+	answer, err := onGate(ctx, s, &r.Subject, func(g *opened) (*api.SyncDone, error) {
 		err := g.WhileGone(ctx, g.plan, func() error {
 			for _, t := range g.changing() {
 				if err := t.Reset(ctx); err != nil {
@@ -83,6 +86,7 @@ func (s *Service) Reset(ctx context.Context, r *api.SyncRequest, _ string) (*api
 		g.changed("reset", 0)
 		return &api.SyncDone{Note: "kept aside for 7 days"}, nil
 	})
+	return decided(ctx, s, &r.Subject, answer, err)
 }
 
 // Refresh lets the sandbox see the host's files as they are now, where the agent has

@@ -27,7 +27,7 @@ func (s *Service) Trees(ctx context.Context, of *api.SyncSubject) (*api.SyncTree
 		}
 		all.Trees = append(all.Trees, *row)
 	}
-	return all, nil
+	return all, found.noteRun(all)
 }
 
 func (s *subject) collect(ctx context.Context, n int, t *overlay.Tree) (*api.SyncTree, error) {

@@ -53,14 +53,23 @@ type subject struct {
 	*Service
 	plan    *plan.Plan
 	account string
-	trees   []*overlay.Tree // with files to decide about
-	git     *overlay.Tree   // of the repository that a work tree belongs to; nil if there is none
+	run     *provide.RunOverlay // of a run on a directory; nil for others
+	unknown bool                // its commits could not be looked at
+	trees   []*overlay.Tree     // with files to decide about
+	git     *overlay.Tree       // of the repository that a work tree belongs to; nil if there is none
 	start   func(context.Context) (*provide.ReadySandbox, error)
 }
 
 // find plans the sandbox of a subject and loads its overlays.
 func (s *Service) find(of *api.SyncSubject) (*subject, error) {
-	who, start, err := s.who(of)
+	var record *provide.RunOverlay
+	if of.Run != "" {
+		var err error
+		if record, err = s.RunOverlay(of.Run); err != nil {
+			return nil, err
+		}
+	}
+	who, start, err := s.who(of, record)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +81,7 @@ func (s *Service) find(of *api.SyncSubject) (*subject, error) {
 	if errors.Is(err, overlay.ErrNone) {
 		err = none(of)
 	}
-	found := &subject{Service: s, plan: p, account: of.Account, start: start}
+	found := &subject{Service: s, plan: p, account: of.Account, run: record, start: start}
 	for _, t := range all {
 		if isGit(p, t) {
 			found.git = t
@@ -94,17 +103,21 @@ func isGit(p *plan.Plan, t *overlay.Tree) bool {
 
 // who returns the subject of package provide, and what starts its sandbox. Whatever the configuration says now,
 // the workspace is looked at as an overlay: it may have been made with a flag.
-func (s *Service) who(of *api.SyncSubject) (provide.Subject, func(context.Context) (*provide.ReadySandbox, error), error) {
-	if of.Directory == "" {
-		who := provide.Subject{AgentID: of.Agent, SessionKey: of.Session, Account: of.Account, Adjust: func(agent *config.Agent) {
+func (s *Service) who(of *api.SyncSubject, record *provide.RunOverlay) (who provide.Subject, start func(context.Context) (*provide.ReadySandbox, error), err error) {
+	switch {
+	case of.Directory != "":
+		return s.whoOf(of)
+	case record != nil:
+		who = s.RunSubject(record)
+	default:
+		who = provide.Subject{AgentID: of.Agent, SessionKey: of.Session, Account: of.Account, Adjust: func(agent *config.Agent) {
 			agent.Sandbox.WorkspaceAccess = config.AccessOverlay
 			agent.Sandbox.Scope = cmp.Or(config.Scope(of.Scope), agent.Sandbox.Scope)
 		}}
-		return who, func(ctx context.Context) (*provide.ReadySandbox, error) {
-			return s.Provide(ctx, who, provide.Options{})
-		}, nil
 	}
-	return s.whoOf(of)
+	return who, func(ctx context.Context) (*provide.ReadySandbox, error) {
+		return s.Provide(ctx, who, provide.Options{})
+	}, nil
 }
 
 // whoOf is who for a directory of the host.
@@ -128,6 +141,9 @@ func (s *Service) whoOf(of *api.SyncSubject) (who provide.Subject, start func(co
 
 // none is the error of a subject without an overlay.
 func none(of *api.SyncSubject) error {
+	if of.Run != "" {
+		return fmt.Errorf("run %s: %w", of.Run, ErrNone)
+	}
 	where := cmp.Or(of.Directory, of.Session, of.Agent, "the default agent")
 	return errhint.With(fmt.Errorf("%s: %w", where, ErrNone), "`atoll claude`, `atoll codex` or `atoll shell` makes one in the directory of a project; `atoll run --access overlay -- COMMAND` in the agent's workspace")
 }

@@ -2,14 +2,12 @@ package overlays
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gate"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/follow"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
@@ -22,7 +20,7 @@ type rejection struct {
 }
 
 // Reject leaves changes out until they become others, and makes inside what the host
-// has in their place. A sandbox that is stopped is started for it. What goes wrong
+// has in their place, except in the overlay of a run. A sandbox that is stopped is started for it. What goes wrong
 // inside is a note: the changes are rejected all the same.
 func (s *Service) Reject(ctx context.Context, r *api.SyncRejection, by string) (*api.SyncDone, error) {
 	rejected, err := onGate(ctx, s, &r.Subject, func(g *opened) (*rejection, error) {
@@ -36,23 +34,20 @@ func (s *Service) Reject(ctx context.Context, r *api.SyncRejection, by string) (
 	for i := range rejected.entries {
 		done.Files = append(done.Files, text(rejected.entries[i].Path))
 	}
-	if len(done.Files) > 0 {
+	if len(done.Files) > 0 && r.Subject.Run == "" { // the agent of a run is gone
 		done.Note = rejected.putBack(ctx)
 	}
 	rejected.changed("reject", len(done.Files))
-	return done, nil
+	return decided(ctx, s, &r.Subject, done, nil)
 }
 
 // putBack makes inside what the host has, and returns what a person should know.
 func (r *rejection) putBack(ctx context.Context) (note string) {
-	box, err := r.running(ctx)
-	if errors.Is(err, sandbox.ErrNotRunning) {
-		box, err = r.start(ctx)
-	}
+	box, leave, err := r.enter(ctx)
 	if err != nil {
 		return text("they stay inside, because the sandbox cannot be entered: " + err.Error())
 	}
-	defer box.Release()
+	defer leave()
 	left, err := r.PutBack(ctx, box, r.tree, r.inside())
 	switch {
 	case err != nil:

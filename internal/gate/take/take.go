@@ -202,7 +202,8 @@ func (w *Workspace) conflicts(ctx context.Context, o *Offer, ours, theirs string
 }
 
 // chooseBranch returns the branch of the host: the one that was named, or that of
-// the agent unless a work tree of the host stands on it.
+// the agent unless a work tree of the host stands on it. Runs that were on the same
+// branch have different ones then.
 func (w *Workspace) chooseBranch(o *Offer, r Request) (string, error) {
 	if r.Branch != "" {
 		return r.Branch, nil
@@ -212,6 +213,9 @@ func (w *Workspace) chooseBranch(o *Offer, r Request) (string, error) {
 	}
 	if used, err := w.Checkout.UsedIn(heads + o.Branch); err != nil || used == "" {
 		return o.Branch, err
+	}
+	if w.Run != "" {
+		return "atoll/" + w.Run, checkBranch("atoll/" + w.Run)
 	}
 	if strings.HasPrefix(o.Branch, "atoll/") {
 		return o.Branch + "-next", nil

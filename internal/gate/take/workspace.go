@@ -25,6 +25,7 @@ import (
 type Workspace struct {
 	Sandbox  relay.Sandbox
 	Dir      string             // the top level of the repository, inside
+	Run      string             // whose overlay it is; "" for others than runs
 	Checkout *checkout.Checkout // the base
 	State    string             // a directory of the host for quarantines
 	Slug     string             // the name of the refs below refs/atoll/

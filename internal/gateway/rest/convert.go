@@ -13,7 +13,7 @@ func runOf(r *run.Receipt) api.Run {
 		ID: r.ID, KnownAs: r.KnownAs, GraphID: r.Variant, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: string(r.Step), Text: r.Text,
 		Error: (*api.Failure)(r.Error), Bill: api.Bill(r.Bill),
 		SelfReport: api.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: api.SelfReportedUsage(r.SelfReport.Usage)},
-		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*api.Delivery)(r.Delivery), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
+		PeakMemory: r.PeakMemory, Notes: r.Notes, Delivery: (*api.Delivery)(r.Delivery), Changes: (*api.RunChanges)(r.Changes), Created: r.Created, Started: r.Started, Ended: r.Ended, Warnings: r.Warnings,
 	}
 }
 
@@ -26,6 +26,11 @@ func (c *call) runOf(r *run.Receipt) api.Run {
 	}
 	answer.Error = publicFailure(answer.Error)
 	answer.Warnings = publicTexts(answer.Warnings)
+	if answer.Changes != nil {
+		changes := *answer.Changes
+		changes.Directory = ""
+		answer.Changes = &changes
+	}
 	if answer.Notes != nil {
 		notes := map[string]string{}
 		for name, note := range answer.Notes {

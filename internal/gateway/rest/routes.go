@@ -66,6 +66,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/v1/approvals/{id}", "getApproval", access.Read, "Show a question with its evidence", answers(s.getApproval)},
 		{http.MethodPost, "/api/v1/approvals/{id}", "answerApproval", access.Approvals, "Answer a question", answers(s.answerApproval)},
 		{http.MethodGet, "/api/v1/sync", "listChanges", access.Read, "Show what agents changed in an overlay, with verdicts", lookAt(s.syncTrees)},
+		{http.MethodGet, "/api/v1/sync/runs", "listRunChanges", access.Read, "List the runs on a directory of the host whose changes wait", lookAt(s.syncRuns)},
 		{http.MethodGet, "/api/v1/sync/diff", "diffChange", access.Read, "Show what changed in one file", lookAt(s.syncDiff)},
 		{http.MethodGet, "/api/v1/sync/history", "listAppliedChanges", access.Read, "List what was applied, the newest first", lookAt(s.syncHistory)},
 		{http.MethodPost, "/api/v1/sync/approve", "approveChanges", access.Approvals, "Apply changes to the host, all or none", decision((*api.SyncApproval).Of, Sync.Approve)},

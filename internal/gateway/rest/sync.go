@@ -11,6 +11,7 @@ import (
 // are named by.
 type Sync interface {
 	Trees(ctx context.Context, s *api.SyncSubject) (*api.SyncTrees, error)
+	Runs(ctx context.Context, s *api.SyncSubject) (*api.SyncRuns, error)
 	Diff(ctx context.Context, s *api.SyncSubject, path string) (*api.SyncDiff, error)
 	History(ctx context.Context, s *api.SyncSubject) (*api.SyncHistory, error)
 	Commits(ctx context.Context, s *api.SyncSubject) (*api.SyncCommits, error)
@@ -24,17 +25,19 @@ type Sync interface {
 	AcceptTorn(ctx context.Context, r *api.SyncRequest, by string) (*api.SyncDone, error)
 }
 
-// checkSubject binds a subject to the caller's account. Directories of the host are
-// for callers that are bound to none.
+// checkSubject binds a subject to the caller's account. Directories of the host, and
+// runs on them, are for callers that are bound to none.
 func (c *call) checkSubject(s *api.SyncSubject) error {
 	account, err := c.account(s.Account)
 	switch {
 	case err != nil:
 		return err
-	case c.isBound() && s.Directory != "":
-		return refused("bound_token", "directories of the host are not for tokens that are bound to an account", "name the agent or the session")
-	case s.Directory != "" && s.Agent+s.Session+s.Account+s.Scope != "":
-		return invalid(api.FieldError{Pointer: "/subject/directory", Detail: "names the sandbox by itself: leave agent, session, account and scope out"})
+	case c.isBound() && s.Directory+s.Run != "":
+		return refused("bound_token", "directories of the host and runs on them are not for tokens that are bound to an account", "name the agent or the session")
+	case s.Directory != "" && s.Run+s.Agent+s.Session+s.Account+s.Scope != "":
+		return invalid(api.FieldError{Pointer: "/subject/directory", Detail: "names the sandbox by itself: leave run, agent, session, account and scope out"})
+	case s.Run != "" && s.Agent+s.Session+s.Account+s.Scope != "":
+		return invalid(api.FieldError{Pointer: "/subject/run", Detail: "names the sandbox by itself: leave agent, session, account and scope out"})
 	case !slices.Contains([]string{"", "session", "agent", "shared"}, s.Scope):
 		return invalid(api.FieldError{Pointer: "/subject/scope", Detail: "must be session, agent or shared"})
 	case s.Tree < 0:
@@ -77,6 +80,13 @@ func (s *Server) syncTrees(c *call, subject *api.SyncSubject, _ *api.SyncQuery) 
 		}
 	}
 	return all, err
+}
+
+func (s *Server) syncRuns(c *call, subject *api.SyncSubject, _ *api.SyncQuery) (*api.SyncRuns, error) {
+	if subject.Directory == "" {
+		return nil, invalid(api.FieldError{Pointer: "directory", Detail: "is needed"})
+	}
+	return s.Sync.Runs(c.ctx(), subject)
 }
 
 func (s *Server) syncDiff(c *call, subject *api.SyncSubject, q *api.SyncQuery) (*api.SyncDiff, error) {

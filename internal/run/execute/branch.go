@@ -113,6 +113,10 @@ func (f relayFinisher) Finish(ctx context.Context, e *run.Ended) (string, error)
 // An error keeps the sandbox, so that nothing is lost. Keeping the sandbox after
 // the commits were taken is harmless.
 func (p *Sandbox) Deliver(ctx context.Context, receipt *run.Receipt) (string, error) {
+	if p.order.Directory != "" {
+		p.noteChanges(ctx, receipt)
+		return "", nil
+	}
 	work, err := p.loadWork()
 	if err != nil || work == nil {
 		return "", err

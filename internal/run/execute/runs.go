@@ -14,10 +14,12 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/config"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
+	"github.com/atoll-run/atoll/internal/gate/overlays"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -27,12 +29,13 @@ type Executor struct {
 	models  *service.Service
 	commits *deliver.Deliverer
 	egress  *egress.Service
+	sync    *overlays.Service
 	limits  runLimits
 }
 
 // New returns what carries out the runs of an installation.
-func New(models *service.Service, commits *deliver.Deliverer, names *egress.Service) *Executor {
-	return &Executor{Installation: models.Installation, models: models, commits: commits, egress: names}
+func New(models *service.Service, commits *deliver.Deliverer, names *egress.Service, sync *overlays.Service) *Executor {
+	return &Executor{Installation: models.Installation, models: models, commits: commits, egress: names, sync: sync}
 }
 
 // Options are what runs are carried out with.
@@ -123,6 +126,9 @@ type Task struct {
 	Memory   int64
 	Branch   string
 	Checkout string // directory whose checkout the branch is of, where the configuration names no repository
+	// Directory is the directory of the host that it works on, by an overlay of its own,
+	// if its agent can; nil is a workspace of its own.
+	Directory *directory.Directory
 }
 
 // NewRunID returns a new id.
@@ -139,7 +145,8 @@ func (r *Runs) Do(ctx context.Context, t *Task, watch func(run.Event)) (*run.Rec
 
 // Request settles who is asked what.
 func (r *Runs) Request(ctx context.Context, t *Task) (*run.Request, error) {
-	agent, err := r.executor.Config.Resolve(cmp.Or(t.AgentID, r.executor.Config.DefaultAgent()))
+	on := r.directoryOf(t)
+	agent, err := r.executor.Config.Resolve(cmp.Or(t.AgentID, on.agent, r.executor.Config.DefaultAgent()))
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +162,7 @@ func (r *Runs) Request(ctx context.Context, t *Task) (*run.Request, error) {
 	return &run.Request{
 		ID: cmp.Or(t.ID, NewRunID()), Variant: t.Variant, Account: t.Account, Agent: agent.ID, Session: t.Session, Trace: t.Trace,
 		Model: model.ID, API: model.API, Window: model.Window, MaxTokens: model.MaxTokens, Embeddings: embeds.ID,
-		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, Checkout: t.Checkout, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
+		Messages: t.Messages, Budget: t.Budget, Branch: t.Branch, Checkout: t.Checkout, Directory: on.path, Below: on.below, TimeoutMs: t.Timeout.Milliseconds(), Memory: t.Memory,
 	}, nil
 }
 

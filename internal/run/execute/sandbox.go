@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type Sandbox struct {
 	terms  *grant.Terms   // of grant
 	work   *relay.Work    // nil if no branch was asked for
 	branch *filelock.Lock // while it is worked on
+	// unchanged says that the overlay of a run on a directory has nothing to keep.
+	unchanged bool
 }
 
 // Make provides the sandbox of a run.
@@ -58,11 +61,15 @@ func (r *Runs) Make(ctx context.Context, o *run.SandboxRequest) (run.Sandbox, er
 		p.releaseBranch()
 		return nil, err
 	}
-	_, err := p.Ready(ctx)
+	err := p.beginOverlay(ctx)
+	if err == nil {
+		_, err = p.Ready(ctx)
+	}
 	if err == nil {
 		err = p.prepareWork(ctx)
 	}
 	if err != nil {
+		p.unchanged = true
 		return nil, errors.Join(err, p.Remove(context.WithoutCancel(ctx)))
 	}
 	return p, nil
@@ -137,7 +144,15 @@ func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*prov
 	}
 	who := e.subject(o)
 	who.MostSandboxes = e.limits.ofRun(o.Run).Sandboxes
-	who.Amend = func(ctx context.Context, p *plan.Plan) error { return e.amendRun(ctx, p, o) }
+	first := who.Amend
+	who.Amend = func(ctx context.Context, p *plan.Plan) error {
+		if first != nil {
+			if err := first(ctx, p); err != nil {
+				return err
+			}
+		}
+		return e.amendRun(ctx, p, o)
+	}
 	box, err := e.Provide(ctx, who, provide.Options{})
 	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}
@@ -200,12 +215,21 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 
 // subject is the agent of a run in a session of its own, with what the order asks.
 func (e *Executor) subject(o *run.SandboxRequest) provide.Subject {
+	if o.Directory != "" {
+		return e.directorySubject(o)
+	}
 	return provide.Subject{SessionKey: run.SessionOf(o.Agent, o.Run), Account: o.Account, Memory: o.Memory, Adjust: func(agent *config.Agent) { e.adjustRun(agent, o) }}
 }
 
 func (e *Executor) adjustRun(agent *config.Agent, o *run.SandboxRequest) {
 	box := &agent.Sandbox
 	box.Scope, box.WorkspaceAccess, box.WorkspaceRoot = config.ScopeSession, config.AccessNone, e.dir(o.Run)
+	limitRun(agent, o)
+}
+
+// limitRun gives an agent the limits, the image and the user of a run, and no network.
+func limitRun(agent *config.Agent, o *run.SandboxRequest) {
+	box := &agent.Sandbox
 	box.NetworkAllow, box.NetworkExecAllow, box.Docker.Network = nil, nil, "none"
 	// What a variant is made for is a default: it holds where the machine can
 	// enforce it. What was asked for, here or in the configuration, must hold.
@@ -245,8 +269,8 @@ func (p *Sandbox) memories(ctx context.Context, dir string) (files []run.File, e
 	return files, err
 }
 
-// Write puts files into the workspace, as the user inside, and the agent's
-// memories with them.
+// Write puts files into the home, which is the workspace of a run that has one of its
+// own, as the user inside; the agent's memories with them, which a directory has itself.
 func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
 	s, err := p.Ready(ctx)
 	if err != nil {
@@ -256,12 +280,15 @@ func (p *Sandbox) Write(ctx context.Context, files []run.File) error {
 	if err != nil {
 		return err
 	}
-	memories, err := p.memories(ctx, s.Plan.Layout.AgentDir)
-	if err != nil {
-		return err
+	if p.order.Directory == "" {
+		memories, err := p.memories(ctx, s.Plan.Layout.AgentDir)
+		if err != nil {
+			return err
+		}
+		files = append(memories, files...)
 	}
-	for _, f := range append(memories, files...) {
-		path := filepath.Join(s.Plan.Spec.Workdir, f.Path)
+	for _, f := range files {
+		path := filepath.Join(cmp.Or(s.Plan.Home, s.Plan.Spec.Workdir), f.Path)
 		_, err := to.Write(ctx, path, f.Data, &guestfs.WriteOptions{Mode: fs.FileMode(f.Mode), MkdirAll: true, Exclusive: f.Default})
 		if err != nil && (!f.Default || !errors.Is(err, fs.ErrExist)) {
 			return err
@@ -317,7 +344,10 @@ func (p *Sandbox) Remove(ctx context.Context) error {
 	if err != nil {
 		return p.removeUnplanned(ctx, err)
 	}
-	if p.isKept() {
+	switch {
+	case p.order.Directory != "":
+		return p.removeOverlaid(ctx, planned)
+	case p.isKept():
 		return p.removeKept(ctx, planned)
 	}
 	return p.removeAll(ctx, planned)
@@ -349,7 +379,7 @@ func (p *Sandbox) removeUnplanned(ctx context.Context, reason error) error {
 		return errors.Join(reason, err)
 	}
 	for _, entry := range entries {
-		if filepath.Dir(entry.WorkspaceDir) == e.dir(p.order.Run) {
+		if filepath.Dir(entry.WorkspaceDir) == e.dir(p.order.Run) || p.order.Directory != "" && entry.WorkspaceDir == p.order.Directory && strings.EqualFold(entry.SessionKey, run.SessionOf(p.order.Agent, p.order.Run)) {
 			if err := e.Manager.ForceRemove(ctx, entry.ContainerName); err != nil {
 				return err
 			}

@@ -41,6 +41,9 @@ type DirectoryOptions struct {
 	Programs []string
 	// Exact refuses a running sandbox that was made with other settings.
 	Exact bool
+	// Run is the id of a run with a sandbox and an overlay of its own; "" is the
+	// directory's sandbox.
+	Run string
 	// Adjust, if set, changes the settings after everything else.
 	Adjust func(*config.Agent)
 }
@@ -55,10 +58,15 @@ func (s *Settings) Directories() directory.Records {
 	return directory.Records{State: s.Paths.AtollState}
 }
 
-// DirectorySubject returns the subject of the sandbox of a recorded directory.
+// DirectorySubject returns the subject of the sandbox of a recorded directory, or of a
+// run on a directory, which needs no record.
 func (s *Settings) DirectorySubject(d *directory.Directory, o DirectoryOptions) Subject {
+	name := d.ID
+	if o.Run != "" {
+		name = "run:" + o.Run
+	}
 	return Subject{
-		SessionKey: "agent:" + config.DirectoryAgent + ":" + d.ID,
+		SessionKey: "agent:" + config.DirectoryAgent + ":" + name,
 		Adjust:     func(agent *config.Agent) { adjustDirectory(agent, d, o) },
 		Amend:      func(_ context.Context, p *plan.Plan) error { return s.amendDirectory(p, o) },
 	}
@@ -105,7 +113,7 @@ func (s *Settings) amendDirectory(p *plan.Plan, o DirectoryOptions) error {
 
 // addHome mounts the home of a directory's sandbox, made if it is not there.
 func (s *Settings) addHome(p *plan.Plan) error {
-	dir := filepath.Join(s.Paths.AtollState, homesDir, policy.DirName(p.ScopeKey))
+	dir := s.homeDir(p)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -119,6 +127,11 @@ func (s *Settings) addHome(p *plan.Plan) error {
 	}
 	p.Home = DirectoryHome
 	return addMount(p, sandbox.Mount{Source: dir, Target: DirectoryHome, Kind: sandbox.MountBind, Enclosed: true})
+}
+
+// homeDir returns the directory of the host that is the home of a directory's sandbox.
+func (s *Settings) homeDir(p *plan.Plan) string {
+	return filepath.Join(s.Paths.AtollState, homesDir, policy.DirName(p.ScopeKey))
 }
 
 // addPrograms shows programs of the host, which are part of the hash: a sandbox that

@@ -224,6 +224,7 @@ func (a *Installation) layoutNow(entry *sandbox.Entry) (workspace.Layout, *confi
 func (a *Installation) Prune(ctx context.Context, workspaces bool) ([]sandbox.Removal, error) {
 	a.sweep(ctx)
 	defer a.tidyImages(ctx) // when the sandboxes that stood on them are gone
+	defer a.RemoveDecidedRuns(ctx)
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
 	if err == nil {
 		removed = append(removed, a.forgetImported(ctx)...)

@@ -22,7 +22,6 @@ import (
 var presets = map[string]fakellm.Turn{
 	"claude-code": fakellm.Use("Bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
 	"opencode":    fakellm.Use("bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
-	"gemini":      fakellm.Use("run_shell_command", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
 	"codex":       fakellm.Use("exec_command", `{"cmd":"echo made by hand >made.txt && cat made.txt"}`),
 }
 
