@@ -14,7 +14,7 @@ var floorMasks = []string{
 // bwrap cannot mount /sys, nor the root from layers.
 func floorRest() []string {
 	rest := []string{"--tmpfs", "/run", "--tmpfs", "/var/tmp", "--tmpfs", "/dev/shm", "--mqueue", "/dev/mqueue"}
-	for _, file := range []string{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt"} {
+	for _, file := range []string{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/java/cacerts"} {
 		rest = append(rest, "--ro-bind-try", file, file)
 	}
 	for _, path := range []string{"/proc/fs", "/proc/sys"} {

@@ -20,7 +20,8 @@ var programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/l
 
 // publicEtc are the parts of the host's /etc that programs of /usr cannot do
 // without and that hold nothing but names of files in /usr and certificates of
-// public authorities. Everything else in /etc is generated.
+// public authorities; what Java needs is in addJava. Everything else in /etc is
+// generated.
 //   - alternatives: links such as /usr/bin/awk go through it
 //   - ld.so.cache: where libraries are, for the dynamic loader
 //   - the bundle of certificates: one file, never the directory around it
@@ -104,6 +105,7 @@ func (v *hostView) addEtc() {
 		v.addPublic(path, path)
 	}
 	v.entries = append(v.entries, dir("etc/ssl"), dir("etc/ssl/certs"))
+	v.addJava()
 	for _, path := range bundles {
 		if v.addPublic(path, bundleTarget) {
 			v.entries = append(v.entries, link("etc/ssl/cert.pem", "certs/ca-certificates.crt"))
@@ -112,17 +114,23 @@ func (v *hostView) addEtc() {
 	}
 }
 
-// addPublic shows one path of /etc if everybody on the host may read it anyway.
-func (v *hostView) addPublic(path, target string) bool {
+// public returns what a path of /etc leads to; ok is false unless everybody on the
+// host may read it.
+func (v *hostView) public(path string) (source string, info fs.FileInfo, ok bool) {
 	source, err := filepath.EvalSymlinks(v.real(path))
 	if err != nil {
-		return false
+		return "", nil, false
 	}
-	info, err := os.Lstat(source)
-	if err != nil || info.Mode().Perm()&0o004 == 0 {
-		return false
-	}
+	info, err = os.Lstat(source)
+	return source, info, err == nil && info.Mode().Perm()&0o004 != 0
+}
+
+// addPublic shows one path of /etc if everybody on the host may read it anyway.
+func (v *hostView) addPublic(path, target string) bool {
+	source, info, ok := v.public(path)
 	switch {
+	case !ok:
+		return false
 	case info.IsDir():
 		v.entries = append(v.entries, dir(target[1:]))
 	case info.Mode().IsRegular():

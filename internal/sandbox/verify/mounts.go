@@ -24,7 +24,10 @@ var engineFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/
 
 // hostPrograms are where the host's own programs are shown, if they are the
 // image: read-only, and settings among them covered.
-var hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt"}
+var hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/java/cacerts"}
+
+// javaSettings are the settings of the host's Java, which are shown with its programs.
+const javaSettings = "/etc/java-*-openjdk"
 
 // checkOthers reports mounts that the spec does not have, writable or not.
 func checkOthers(ring string, e *Evidence) Check {
@@ -54,7 +57,7 @@ func isExpected(spec *sandbox.Spec, m findings.Mount) bool {
 	switch {
 	case slices.Contains(own, m.Target), isBound(spec, m.Target):
 		return true
-	case spec.Image == hostImage && m.ReadOnly && slices.ContainsFunc(hostPrograms, func(place string) bool { return isBelow(m.Target, place) }):
+	case spec.Image == hostImage && m.ReadOnly && isHostProgram(m.Target):
 		return true
 	case spec.Backend != embedded && slices.Contains(engineFiles, m.Target):
 		return true
@@ -65,6 +68,16 @@ func isExpected(spec *sandbox.Spec, m findings.Mount) bool {
 		}
 	}
 	return false
+}
+
+// isHostProgram reports whether the host's own programs are shown at a place.
+func isHostProgram(target string) bool {
+	if slices.ContainsFunc(hostPrograms, func(place string) bool { return isBelow(target, place) }) {
+		return true
+	}
+	parts := strings.SplitN(target, "/", 4)
+	ok, _ := path.Match(javaSettings, strings.Join(parts[:min(3, len(parts))], "/"))
+	return ok
 }
 
 // The backend without an engine, and its image of the host's own programs.
