@@ -31,6 +31,13 @@ systemd-analyze     systemd
 nginx               nginx-light
 tmux                tmux
 npm                 npm
+wget                wget
+ssh                 openssh-client
+javac               default-jdk-headless
+musl-gcc            musl-tools
+/usr/bin/pip3                                       python3-pip
+/usr/bin/cargo                                      cargo
+/usr/sbin/sshd                                      openssh-server
 /usr/include/stdlib.h                               libc6-dev
 /usr/include/seccomp.h                              libseccomp-dev
 /usr/lib/podman/netavark                            netavark

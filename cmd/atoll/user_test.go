@@ -108,12 +108,15 @@ func copyDocuments(dir string) error {
 }
 
 // giveAway makes a directory, and all in it, someone's.
-func giveAway(dir string) error {
+func giveAway(dir string) error { return giveTo(dir, someone) }
+
+// giveTo makes a directory, and all in it, a user's.
+func giveTo(dir string, uid int) error {
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, someone, someone)
+		return os.Lchown(path, uid, uid)
 	})
 }
 

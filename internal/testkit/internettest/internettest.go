@@ -37,8 +37,9 @@ type Internet struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 
-	mu    sync.Mutex
-	asked []string // NAME:PORT of every connection through the proxy
+	mu     sync.Mutex
+	asked  []string          // NAME:PORT of every connection through the proxy
+	routes map[string]string // addresses of other servers, by port
 }
 
 // Start starts one whose web server answers with the handler.
@@ -87,22 +88,42 @@ func (n *Internet) Asked() []string {
 	return append([]string{}, n.asked...)
 }
 
-// connect joins a client with the web server: port 80 is plain, all others have TLS.
+// Route has a port of every name lead to another server than the web server.
+func (n *Internet) Route(port, address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.routes == nil {
+		n.routes = map[string]string{}
+	}
+	n.routes[port] = address
+}
+
+// target notes what a client asks for and returns the address of its server: port 80
+// is plain, others have TLS.
+func (n *Internet) target(host string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, host)
+	_, port, _ := net.SplitHostPort(host)
+	if address := n.routes[port]; address != "" {
+		return address
+	}
+	if port == "80" {
+		return n.plain.Addr().String()
+	}
+	return n.secure.Addr().String()
+}
+
+// connect joins a client with a server.
 func (n *Internet) connect(w http.ResponseWriter, r *http.Request) {
 	n.work.Add(1)
 	defer n.work.Done()
-	n.mu.Lock()
-	n.asked = append(n.asked, r.Host)
-	n.mu.Unlock()
-	target := n.secure
-	if _, port, _ := net.SplitHostPort(r.Host); port == "80" {
-		target = n.plain
-	}
+	target := n.target(r.Host)
 	if r.Method != http.MethodConnect {
 		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
 		return
 	}
-	server, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", target.Addr().String())
+	server, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", target)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
