@@ -33,6 +33,12 @@ func (r *Runtime) ImageUser(ctx context.Context, ref string) (string, error) {
 	return found.user, err
 }
 
+// ImageID returns the id of the image that ref names now.
+func (r *Runtime) ImageID(ctx context.Context, ref string) (string, error) {
+	found, err := r.inspectImage(ctx, ref)
+	return found.id, err
+}
+
 // Pull fetches ref from its registry.
 func (r *Runtime) Pull(ctx context.Context, ref string, progress io.Writer) error {
 	answer, err := ask(ctx, r.engine, func(c *client.Client) (client.ImagePullResponse, error) {

@@ -81,6 +81,11 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 			return nil, err
 		}
 	}
+	if c.Pair {
+		if err := a.extendImage(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	s, err := a.ensure(ctx, who, p, c.Pair)
 	if err != nil {
 		return nil, err

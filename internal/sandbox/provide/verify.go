@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
@@ -96,6 +97,10 @@ func (a *Installation) verify(ctx context.Context, h *sandbox.Handle, spec *sand
 	entry, err := a.Registry.Get(ctx, h.Name)
 	if err != nil {
 		return nil, err
+	}
+	if spec.Backend == BackendLinux && a.showsHost(ctx, spec.Image) { // also below layers of an image
+		shown := *spec
+		shown.Image, spec = rootfs.HostName, &shown
 	}
 	found, err := verify.Sandbox(ctx, h.Machine, spec, GuestProgram, a.processOf(ctx, h.Name, entry.Backend))
 	if err != nil {
