@@ -74,7 +74,7 @@ func agentVerbs() (list []verb) {
 func newOpenClawCommand(e *console.Env) *cobra.Command {
 	cmd := agentcmd.NewCommand("openclaw")(e)
 	cmd.Args = cobra.ArbitraryArgs // a task is no verb
-	cmd.AddCommand(modelcmd.NewOpenClawConfigCommand(e))
+	cmd.AddCommand(modelcmd.NewOpenClawConfigCommand(e), modelcmd.NewOpenClawEgressCommand(e))
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/model/token"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
@@ -31,7 +32,9 @@ gateway's token and those of its slots.
 The gateway knows nothing of bills: each slot is a provider of its own, and a run
 that is given to the gateway has one to itself, so that the proxy (atoll proxy)
 knows whose a call is. Tokens of slots are made anew each time, and the gateway
-must be restarted with them; its own token stays as it is in DIR.`,
+must be restarted with them; its own token stays as it is in DIR. Where rules of
+sandbox.egress name secrets, ` + service.OutsideEnv + ` has their placeholders, for a gateway that
+reaches those hosts by atoll openclaw egress.`,
 		Example: `  atoll openclaw config --dir deploy/compose/openclaw
   atoll openclaw config --dir . --slots 16 --proxy http://127.0.0.1:8080`,
 		Args: console.NoArgs,
@@ -74,10 +77,17 @@ func (e *env) runOpenClawConfig(ctx context.Context, o execute.OpenClawFiles, as
 	if err := a.Runs.WriteOpenClawFiles(ctx, o); err != nil {
 		return err
 	}
+	withEgress, err := writeGatewayEgress(ctx, a, o.Dir)
+	if err != nil {
+		return err
+	}
 	file, variables := filepath.Join(o.Dir, execute.OpenClawConfigFile), filepath.Join(o.Dir, execute.OpenClawEnvFile)
 	if asJSON {
-		return e.PrintJSON(map[string]any{"config": file, "env": variables, "slots": o.Slots})
+		return e.PrintJSON(map[string]any{"config": file, "env": variables, "slots": o.Slots, "egress": withEgress})
 	}
 	fmt.Fprintf(e.Out, "Written: %s, and %s with %d slots. Restart the gateway with them.\n", file, variables, o.Slots)
+	if withEgress {
+		fmt.Fprintf(e.Out, "Also %s, for `atoll openclaw egress`: placeholders of secrets, no values.\n", filepath.Join(o.Dir, service.OutsideEnv))
+	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/egress/rule"
 	"github.com/atoll-run/atoll/internal/run/openclaw"
 )
 
@@ -25,6 +26,7 @@ type composition struct {
 	Networks map[string]struct {
 		Name     string
 		Internal bool
+		IPAM     struct{ Config []map[string]string }
 	}
 	Volumes map[string]struct {
 		Name    string
@@ -45,7 +47,8 @@ type service struct {
 	Pids        int      `yaml:"pids_limit"`
 	Memory      string   `yaml:"mem_limit"`
 	CPUs        float64
-	Networks    []string
+	Networks    memberships
+	ExtraHosts  []string `yaml:"extra_hosts"`
 	NetworkMode string   `yaml:"network_mode"`
 	EnvFile     []string `yaml:"env_file"`
 	Environment map[string]string
@@ -60,7 +63,33 @@ type service struct {
 	}
 }
 
+// memberships are the networks of a service with its addresses there, which are written
+// as a list where it has none.
+type memberships map[string]string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (m *memberships) UnmarshalYAML(node *yaml.Node) error {
+	*m = memberships{}
+	if node.Kind == yaml.SequenceNode {
+		var names []string
+		err := node.Decode(&names)
+		for _, name := range names {
+			(*m)[name] = ""
+		}
+		return err
+	}
+	var all map[string]struct {
+		Address string `yaml:"ipv4_address"`
+	}
+	err := node.Decode(&all)
+	for name, at := range all {
+		(*m)[name] = at.Address
+	}
+	return err
+}
+
 const (
+	githubService  = "github-egress"
 	gatewayService = "openclaw-gateway"
 	proxyService   = "llm-proxy-openclaw"
 )
@@ -82,7 +111,7 @@ func composeFile(t *testing.T, name string) (c composition, text string) {
 func composeFiles(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(composeDir, "*.yaml"))
-	if err != nil || len(paths) != 4 {
+	if err != nil || len(paths) != 5 {
 		t.Fatalf("%q, %v", paths, err)
 	}
 	for i := range paths {
@@ -113,33 +142,87 @@ func TestInvariant_COMPOSE_IMAGE_PARITY(t *testing.T) {
 }
 
 // The gateway reaches the proxy and the internet, and only a client with its token,
-// in the same network, reaches the gateway; it is given only what it uses.
+// in the same network, reaches the gateway; it is given only what it uses. Of the token
+// of GitHub it has a placeholder: the value is with the service by which it reaches
+// GitHub.
 //
 // Seen to fail with ports: ["18789:18789"] or GITHUB_TOKEN in the environment of
-// the gateway in compose.yaml, and with auth.mode "none" in openclaw.Config.
+// the gateway in compose.yaml and compose.github.yaml, with git: "all" or PUT in
+// atoll.json5, and with auth.mode "none" in openclaw.Config.
 func TestInvariant_GATEWAY_NETWORK_ACCESS(t *testing.T) {
 	base, _ := composeFile(t, "compose.yaml")
 	g := base.Services[gatewayService]
-	if !slices.Equal(g.Networks, []string{"sandbox-internal", "cogni-edge"}) || g.NetworkMode != "" {
+	if !maps.Equal(g.Networks, memberships{"sandbox-internal": "", "cogni-edge": ""}) || g.NetworkMode != "" {
 		t.Errorf("networks %q, mode %q", g.Networks, g.NetworkMode)
 	}
 	if !base.Networks["sandbox-internal"].Internal || base.Networks["cogni-edge"].Internal || len(base.Networks) != 2 {
 		t.Errorf("%+v", base.Networks)
 	}
-	if p := base.Services[proxyService]; !slices.Equal(p.Networks, []string{"sandbox-internal"}) {
+	if p := base.Services[proxyService]; !maps.Equal(p.Networks, memberships{"sandbox-internal": ""}) {
 		t.Errorf("the proxy is in %q", p.Networks)
 	}
 	for _, name := range composeFiles(t) {
 		_, text := composeFile(t, name)
-		for _, word := range []string{"ports:", "expose:", "GITHUB_TOKEN", "privileged", "docker.sock", "network_mode: host", "0.0.0.0:18789"} {
+		for _, word := range []string{"ports:", "expose:", "privileged", "docker.sock", "network_mode: host", "0.0.0.0:18789"} {
 			if strings.Contains(text, word) {
 				t.Errorf("%s has %q", name, word)
 			}
 		}
+		if strings.Contains(text, "GITHUB_TOKEN") && name != "compose.github.yaml" {
+			t.Errorf("%s has the token of GitHub", name)
+		}
 	}
+	checkGitHub(t)
 	if auth := generatedGateway(t).Auth; auth.Mode != "token" || auth.Token != "${OPENCLAW_GATEWAY_TOKEN}" {
 		t.Errorf("%+v", auth)
 	}
+}
+
+// checkGitHub checks that the gateway reaches GitHub by a service that has the token, and
+// that this lets it read and never push.
+func checkGitHub(t *testing.T) {
+	t.Helper()
+	c, _ := composeFile(t, "compose.github.yaml")
+	g, e := c.Services[gatewayService], c.Services[githubService]
+	address := e.Networks["sandbox-internal"]
+	if len(g.Environment) > 0 || len(g.Networks) > 0 || address == "" || !slices.Equal(g.ExtraHosts, []string{"github.com:" + address, "api.github.com:" + address}) {
+		t.Errorf("the gateway: %+v", g)
+	}
+	if e.Environment["GITHUB_TOKEN"] == "" || !e.ReadOnly || !slices.Equal(e.CapDrop, []string{"ALL"}) || !slices.Contains(e.SecurityOpt, "no-new-privileges:true") || e.Pids == 0 {
+		t.Errorf("the service: %+v", e)
+	}
+	rules := composeRules(t)
+	for request, allowed := range map[[3]string]bool{
+		{"github.com", "GET", "/org/project/info/refs?service=git-upload-pack"}: true, {"github.com", "POST", "/org/project/git-upload-pack"}: true,
+		{"github.com", "GET", "/org/project/info/refs?service=git-receive-pack"}: false, {"github.com", "POST", "/org/project/git-receive-pack"}: false,
+		{"api.github.com", "GET", "/repos/org/project/pulls"}: true, {"api.github.com", "PUT", "/repos/org/project/contents/x"}: false,
+		{"api.github.com", "POST", "/repos/org/project/git/refs"}: false, {"api.github.com", "POST", "/graphql"}: false,
+	} {
+		if d := rules.Request(request[0], 443, request[1], request[2]); d.Allow != allowed {
+			t.Errorf("%q: %+v", request, d)
+		}
+	}
+	if d := rules.Connect("gist.github.com", 443); d.Allow {
+		t.Errorf("%+v", d)
+	}
+}
+
+// composeRules are the egress rules of the configuration beside the compose files.
+func composeRules(t *testing.T) *rule.Policy {
+	t.Helper()
+	c, err := config.Load(filepath.Join(composeDir, "atoll.json5"), config.Environment{Home: "/", Cwd: "/", Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := c.Resolve(c.DefaultAgent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := rule.Compile(&agent.Sandbox.Egress, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
 }
 
 type gatewayPart struct {
