@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 func commands() map[string]command {
 	return map[string]command{
 		"exits":     exits,
+		"github":    serveGitHub,
 		"halt":      halt,
 		"identity":  identity,
 		"internet":  serveInternet,
@@ -92,6 +94,18 @@ func serveInternet(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(err)
 	ts.Defer(func() { _ = n.Close() })
 	ts.Setenv("INTERNET", n.Proxy)
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), n.CA, 0o644))
+}
+
+// github: serves GitHub's API by the proxy $INTERNET to who has the token $GITHUB_SECRET,
+// while the script runs. ca.pem has its certificate.
+func serveGitHub(ts *testscript.TestScript, _ bool, _ []string) {
+	token := "ghp_" + rand.Text() + rand.Text()[:10]
+	n, err := internettest.Start(&fakeGitHub{token: token})
+	ts.Check(err)
+	ts.Defer(func() { _ = n.Close() })
+	ts.Setenv("INTERNET", n.Proxy)
+	ts.Setenv("GITHUB_SECRET", token)
 	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), n.CA, 0o644))
 }
 
