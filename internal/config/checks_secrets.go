@@ -48,8 +48,9 @@ func checkSecretUse(c *checker, at *path, n *node) {
 		if allow == nil {
 			return
 		}
+		inside := map[string]string{} // names of secrets by their variable
 		for i, item := range allow.items {
-			c.secretOfRule(at.under("sandbox.egress.allow").item(i), item, n.get("secrets"))
+			c.secretOfRule(at.under("sandbox.egress.allow").item(i), item, n.get("secrets"), inside)
 		}
 	}
 	check(globalAt, agents.get("defaults").get("sandbox"))
@@ -59,7 +60,7 @@ func checkSecretUse(c *checker, at *path, n *node) {
 }
 
 // secretOfRule wants a secret that exists and is bound to the hosts of the rule.
-func (c *checker) secretOfRule(at *path, rule, secrets *node) {
+func (c *checker) secretOfRule(at *path, rule, secrets *node, inside map[string]string) {
 	name := rule.get("secret")
 	if name == nil || name.kind != '"' {
 		return
@@ -69,6 +70,7 @@ func (c *checker) secretOfRule(at *path, rule, secrets *node) {
 		c.error(finding{at.child("secret"), name.offset, "there is no secret " + wording.Quote(name.text), secretHint(name.text, secrets)})
 		return
 	}
+	c.ownVariable(at, name, entry.get("env"), inside)
 	host := rule.get("host")
 	if host == nil || host.kind != '"' {
 		return
@@ -80,6 +82,19 @@ func (c *checker) secretOfRule(at *path, rule, secrets *node) {
 	c.error(finding{at.child("secret"), name.offset,
 		fmt.Sprintf("the secret %s is not bound to %s", wording.Quote(name.text), wording.Quote(host.text)),
 		fmt.Sprintf("add %q to secrets.%s.hosts", want, name.text)})
+}
+
+// ownVariable wants every secret of one list of rules to have a variable of its own.
+func (c *checker) ownVariable(at *path, name, variable *node, inside map[string]string) {
+	if variable == nil || variable.text == "" {
+		return
+	}
+	other := inside[variable.text]
+	if inside[variable.text] = name.text; other != "" && other != name.text {
+		c.error(finding{at.child("secret"), name.offset,
+			fmt.Sprintf("the secrets %s and %s have the same variable %s inside", wording.Quote(other), wording.Quote(name.text), variable.text),
+			fmt.Sprintf("give secrets.%s another env", name.text)})
+	}
 }
 
 func secretHint(name string, secrets *node) string {
