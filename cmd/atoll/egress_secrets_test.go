@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
@@ -36,6 +37,7 @@ type forge struct {
 	token  string
 	proxy  string // its address
 	caFile string
+	engine []string // the backend of the sandbox and its variable; nil: no engine
 	mu     sync.Mutex
 	seen   []string // Authorization of every request
 }
@@ -142,6 +144,7 @@ func (f *forge) none(t *testing.T, where string, text []byte) {
 // insideForge uses the token as programs do, and where it may not be. Then it takes
 // patterns from its input and searches all that a process inside can read for them.
 const insideForge = `
+env -i "PATH=$PATH" curl -sS https://` + forgeName + `/without-variables
 curl -si https://` + forgeName + `/bearer -H "Authorization: Bearer $GH_TOKEN"
 curl -si https://` + forgeName + `/basic -u "x-access-token:$GH_TOKEN"
 curl -si "https://` + forgeName + `/query?t=$GH_TOKEN"
@@ -163,7 +166,22 @@ echo searched
 // and in what atoll prints; as it is, in base64 and by halves.
 func TestSecretsNeverEnter(t *testing.T) {
 	need.Program(t, "curl", "curl")
-	f := newForge(t)
+	newForge(t).neverEnters(t)
+}
+
+// The same in sandboxes of engines.
+func TestSecretsNeverEnterEngines(t *testing.T) {
+	for backend, variable := range map[string]string{"docker": "DOCKER_HOST=" + enginetest.Docker(t), "podman": "CONTAINER_HOST=" + enginetest.Podman(t)} {
+		t.Run(backend, func(t *testing.T) {
+			f := newForge(t)
+			f.engine = []string{backend, variable}
+			f.neverEnters(t)
+		})
+	}
+}
+
+func (f *forge) neverEnters(t *testing.T) {
+	t.Helper()
 	r := newReader(t, nil)
 	cmd := f.run(t, r, insideForge)
 	in, err := cmd.StdinPipe()
@@ -199,13 +217,17 @@ func (f *forge) run(t *testing.T, r *reader, script string) *exec.Cmd {
 	t.Helper()
 	r.mkdir(".atoll")
 	r.chmod(".atoll", 0o700)
+	backend, env := "", append(r.env, "FORGE_TOKEN="+f.token)
+	if f.engine != nil {
+		backend, env = fmt.Sprintf("backend: %q, docker: { image: %q, containerPrefix: %q }, ", f.engine[0], enginetest.Image, "forge-"+strings.ToLower(rand.Text()[:8])+"-"), append(env, f.engine[1])
+	}
 	r.write(".atoll/atoll.json5", fmt.Sprintf(`{
   outbound: { caFile: %q },
   secrets: { forge: { from: [{ env: "FORGE_TOKEN" }], hosts: [%q], env: "GH_TOKEN" } },
-  agents: { defaults: { sandbox: { egress: { mode: "enforce", upstream: %q, allow: [{ host: %q, methods: ["GET", "POST"], secret: "forge" }] } } } },
-}`, f.caFile, forgeName, f.proxy, forgeName), 0o600)
+  agents: { defaults: { sandbox: { %segress: { mode: "enforce", upstream: %q, allow: [{ host: %q, methods: ["GET", "POST"], secret: "forge" }] } } } },
+}`, f.caFile, forgeName, backend, f.proxy, forgeName), 0o600)
 	cmd := exec.CommandContext(t.Context(), "atoll", "run", "--rm", "--", "sh", "-c", script)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = r.path("project"), append(r.env, "FORGE_TOKEN="+f.token), time.Minute
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.path("project"), env, time.Minute
 	return cmd
 }
 
@@ -241,10 +263,10 @@ func (f *forge) checkAnswers(t *testing.T, printed, errs string) {
 	f.mu.Lock()
 	seen := strings.Join(f.seen, "|")
 	f.mu.Unlock()
-	if want := "Bearer " + f.token + "|Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+f.token)); seen != want {
+	if want := "|Bearer " + f.token + "|Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+f.token)); seen != want {
 		t.Errorf("the server saw %d requests", len(f.seen))
 	}
-	for _, want := range []string{"X-Echo: Bearer " + fake, "the address holds its placeholder", "the body holds its placeholder", "and no other credential"} {
+	for _, want := range []string{"GET /without-variables ", "X-Echo: Bearer " + fake, "the address holds its placeholder", "the body holds its placeholder", "and no other credential"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("no %q in\n%s", want, printed)
 		}

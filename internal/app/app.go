@@ -48,22 +48,24 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	sync := overlays.New(models, commits.Approvals())
 	installation.Follow, installation.FindMade = sync.Follow, sandboxes.Finder(installation)
 	names := egress.New(models, commits.Approvals())
-	installation.Manager.SetupEgress = names.ForSetup
+	installation.Manager.SetupEgress, installation.Manager.TrustedRoots = names.ForSetup, names.TrustedRoots
 	return &App{
 		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names),
 		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names,
 	}, nil
 }
 
-// Close closes what the app opened: the ledger and the audit log, then the
+// Close closes what the app opened: egress in the background, the ledger and the audit log, then the
 // installation.
 func (a *App) Close() {
+	a.Agents.Close()
 	a.closeBooks()
 	a.Installation.Close()
 }
 
 // Leave is Close for a process that ends now, see provide.Installation.Leave.
 func (a *App) Leave() {
+	a.Agents.Close()
 	a.closeBooks()
 	a.Installation.Leave()
 }
@@ -81,5 +83,5 @@ func (a *App) Doctor() *doctor.Doctor {
 
 // Parts are what a gateway works with.
 func (a *App) Parts() *serve.Parts {
-	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Doctor: a.Doctor()}
+	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Egress: a.Egress, Doctor: a.Doctor()}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
 )
@@ -62,14 +63,17 @@ func onBackends(t *testing.T, handler http.Handler, test func(*testing.T, *egres
 // openEgress opens egress of a mode, for a grant or one of its own.
 func (s *egressSite) openEgress(t *testing.T, mode config.EgressMode, g *grant.Grant, rules ...string) *egress.Egress {
 	t.Helper()
-	c := egress.ConfigOf(s.box.Plan, policy.HalfIsolated)
-	for _, r := range rules {
-		if err := c.AllowRule(r); err != nil {
-			t.Fatal(err)
+	wanted := func(p *plan.Plan) (*config.Egress, error) {
+		c := egress.ConfigOf(p, policy.HalfIsolated)
+		for _, r := range rules {
+			if err := c.AllowRule(r); err != nil {
+				return nil, err
+			}
 		}
+		c.Mode = mode
+		return &c, nil
 	}
-	c.Mode = mode
-	e, err := s.app.Egress.Open(t.Context(), s.box.Handle, s.box.Plan, egress.Options{Config: &c, Grant: g})
+	e, err := s.app.Egress.Open(t.Context(), s.box.Handle, s.box.Plan, egress.Options{Config: wanted, Grant: g})
 	if err != nil {
 		t.Fatal(err)
 	}

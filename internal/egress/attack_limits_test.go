@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,4 +313,55 @@ func TestAsk(t *testing.T) {
 	if got := w.net.connections(); got != "93.184.216.34:443" {
 		t.Errorf("connected to %s", got)
 	}
+}
+
+// Ten thousand connections, as many of them at the same time as the server keeps: no more
+// than the limit reach the other side, what waits for a place is bounded, and all are let
+// go in the end.
+func TestAttack22_TenThousand(t *testing.T) {
+	const limit, together, rounds = 64, 1000, 10
+	var open, most atomic.Int64
+	w := limited(t, func(l *config.EgressLimits) { l.Connections, l.NewPerMinute = limit, 1_000_000 }, func(conn net.Conn) {
+		n := open.Add(1)
+		for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+		}
+		echo(conn)
+		open.Add(-1)
+	})
+	a := w.box.lookup(t, "raw.example.com")
+	before := runtime.NumGoroutine()
+	grown := 0
+	for range rounds {
+		conns := make([]net.Conn, together)
+		var dialling sync.WaitGroup
+		for part := range 20 {
+			dialling.Go(func() {
+				for i := part; i < together; i += 20 {
+					conns[i], _ = w.box.connect(a, 7)
+				}
+			})
+		}
+		dialling.Wait()
+		grown = max(grown, runtime.NumGoroutine()-before)
+		for _, conn := range conns {
+			if conn != nil {
+				_ = conn.Close()
+			}
+		}
+	}
+	if most.Load() > limit || most.Load() == 0 {
+		t.Errorf("%d connections at the same time", most.Load())
+	}
+	if bound := limit * 5 * 6; grown > bound { // a handler, two directions, and the servers of the test
+		t.Errorf("%d more goroutines", grown)
+	}
+	eventually(t, "a connection after the flood", func() bool {
+		conn, err := w.box.connect(a, 7)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		return alive(t, conn)
+	})
+	eventually(t, "the end of the flood", func() bool { n, _ := w.server.OpenConnections(); return n == 0 })
 }

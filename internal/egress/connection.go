@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,17 +30,21 @@ type connection struct {
 	name    string
 	port    int
 	exec    string
-	limits  config.EgressLimits
 	started time.Time
 	out, in atomic.Int64
 	active  atomic.Int64 // when bytes last moved, in nanoseconds since 1970
 
 	mu       sync.Mutex
+	allowed  bool
 	decision rule.Decision
-	asked    bool // a person allowed it
-	opened   bool // its record is written
+	asked    bool    // a person allowed it
+	request  *judged // the last of its requests; nil if none was allowed
+	dialled  bool
+	proxy    string // that it is dialled through, by the rules
+	opened   bool   // its record is written
 	route    string
-	reason   string // why it was ended, if not by its ends
+	address  netip.Addr // of the server; not valid behind a proxy
+	reason   string     // why it was ended, if not by its ends
 	upstream []net.Conn
 }
 
@@ -53,7 +58,7 @@ func execOf(conn net.Conn) string {
 
 // newConnection adds a connection to those that are open. end removes it.
 func (s *Server) newConnection(client net.Conn, name string, port int) *connection {
-	c := &connection{server: s, client: client, name: name, port: port, exec: execOf(client), limits: s.o.Policy.Limits(), started: s.o.Now()}
+	c := &connection{server: s, client: client, name: name, port: port, exec: execOf(client), started: s.o.Now()}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
 	c.touch()
 	s.mu.Lock()
@@ -62,13 +67,16 @@ func (s *Server) newConnection(client net.Conn, name string, port int) *connecti
 	return c
 }
 
+// limits are those in force.
+func (c *connection) limits() config.EgressLimits { return c.server.Policy().Limits() }
+
 func (c *connection) touch() { c.active.Store(c.server.o.Now().UnixNano()) }
 
 // sending counts bytes that are about to go out.
 func (c *connection) sending(n int) error {
 	c.touch()
-	if c.out.Add(int64(n)) > c.limits.BytesOut {
-		c.close(errBytesOut.Error())
+	if c.out.Add(int64(n)) > c.limits().BytesOut {
+		c.abort(errBytesOut.Error())
 		return errBytesOut
 	}
 	return nil
@@ -77,8 +85,8 @@ func (c *connection) sending(n int) error {
 // received counts bytes that came in.
 func (c *connection) received(n int) error {
 	c.touch()
-	if c.in.Add(int64(n)) > c.limits.BytesIn {
-		c.close(errBytesIn.Error())
+	if c.in.Add(int64(n)) > c.limits().BytesIn {
+		c.abort(errBytesIn.Error())
 		return errBytesIn
 	}
 	return nil
@@ -86,16 +94,36 @@ func (c *connection) received(n int) error {
 
 // close ends the connection and what was opened for it. The first reason stays.
 func (c *connection) close(reason string) {
+	c.closeBy(reason, func(conn net.Conn) { _ = conn.Close() })
+}
+
+// abort is close that neither end can take for the end of what was sent: they are
+// reset.
+func (c *connection) abort(reason string) { c.closeBy(reason, reset) }
+
+func (c *connection) closeBy(reason string, end func(net.Conn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reason == "" {
 		c.reason = reason
 	}
 	c.cancel()
-	_ = c.client.Close()
+	end(c.client)
 	for _, up := range c.upstream {
-		_ = up.Close()
+		end(up)
 	}
+}
+
+// reset closes a connection with RST where it has that.
+func reset(conn net.Conn) {
+	switch c := conn.(type) {
+	case interface{ Reset() }:
+		c.Reset()
+		return
+	case interface{ SetLinger(sec int) error }:
+		_ = c.SetLinger(0)
+	}
+	_ = conn.Close()
 }
 
 // end removes the connection from those that are open and writes its last record.
@@ -125,14 +153,9 @@ func (c *connection) event(kind string) *audit.EgressEvent {
 	}
 }
 
-// closeConnections closes the connections for which why returns a reason.
-func (s *Server) closeConnections(why func(*connection) string) {
+// connections returns those that are open.
+func (s *Server) connections() []*connection {
 	s.mu.Lock()
-	open := slices.Collect(maps.Keys(s.open))
-	s.mu.Unlock()
-	for _, c := range open {
-		if reason := why(c); reason != "" {
-			c.close(reason)
-		}
-	}
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.open))
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/egress/rule"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/outbound"
 )
@@ -18,10 +19,11 @@ func (c *connection) dial(ctx context.Context) (net.Conn, error) {
 	if err := s.o.Audit(c.event(audit.EgressOpened)); err != nil {
 		return nil, err
 	}
-	policy := s.o.Policy
-	dialer := &outbound.NameDialer{
-		Host: s.o.Outbound, Network: s.o.Network, Rule: outbound.Public(c.decision.Private...), Proxy: cmp.Or(policy.Via(c.name), policy.Upstream()),
-	}
+	rules := s.rules.Load()
+	c.mu.Lock()
+	c.dialled, c.proxy = true, proxyFor(rules.Policy, c.name)
+	dialer := &outbound.NameDialer{Host: s.o.Outbound, Network: s.o.Network, Rule: outbound.Public(c.decision.Private...), Proxy: c.proxy}
+	c.mu.Unlock()
 	conn, route, err := dialer.Dial(ctx, c.name, c.targetPort())
 	if err != nil {
 		c.mu.Lock()
@@ -29,8 +31,15 @@ func (c *connection) dial(ctx context.Context) (net.Conn, error) {
 		c.opened, c.reason = true, cmp.Or(c.reason, err.Error())
 		return nil, withPrivateHint(err)
 	}
-	return c.add(conn, route)
+	up, err := c.add(conn, route)
+	if now := s.rules.Load(); err == nil && now != rules { // whoever changed them did not see the address
+		c.keep(now, false)
+	}
+	return up, err
 }
+
+// proxyFor returns the proxy that the rules name for a name, or "".
+func proxyFor(p *rule.Policy, name string) string { return cmp.Or(p.Via(name), p.Upstream()) }
 
 // withPrivateHint says how an address that is not public can be permitted.
 func withPrivateHint(err error) error {
@@ -52,7 +61,7 @@ func (c *connection) targetPort() int {
 func (c *connection) add(conn net.Conn, route outbound.Route) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.opened, c.route = true, route.String()
+	c.opened, c.route, c.address = true, route.String(), route.Address.Addr()
 	if err := c.ctx.Err(); err != nil {
 		_ = conn.Close()
 		return nil, err

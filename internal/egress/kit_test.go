@@ -267,11 +267,12 @@ func (r *records) of(event string) (list []audit.EgressEvent) {
 
 // world is a server with all around it.
 type world struct {
-	box     *sandbox
-	net     *internet
-	log     *records
-	server  *egress.Server
-	denials func() []egress.Denial
+	box       *sandbox
+	net       *internet
+	log       *records
+	server    *egress.Server
+	inspector egress.Inspector
+	denials   func() []egress.Denial
 }
 
 // open starts a server with a policy.
@@ -286,7 +287,7 @@ func open(t testing.TB, policy *rule.Policy, change ...func(*egress.Options)) *w
 	var denials []egress.Denial
 	w.denials = func() []egress.Denial { mu.Lock(); defer mu.Unlock(); return slices.Clone(denials) }
 	o := egress.Options{
-		Policy: policy, Inside: w.box, Outbound: host, Network: w.net, Audit: w.log.write, Subject: audit.Subject{Agent: "main"}, Sandbox: "sbx",
+		Rules: egress.Rules{Policy: policy}, Inside: w.box, Outbound: host, Network: w.net, Audit: w.log.write, Subject: audit.Subject{Agent: "main"}, Sandbox: "sbx",
 		Denied: func(_ string, d egress.Denial) { mu.Lock(); defer mu.Unlock(); denials = append(denials, d) },
 	}
 	o.Inspect, err = inspect.Open(inspect.Options{Dir: t.TempDir(), Host: host})
@@ -296,6 +297,7 @@ func open(t testing.TB, policy *rule.Policy, change ...func(*egress.Options)) *w
 	for _, f := range change {
 		f(&o)
 	}
+	w.inspector = o.Inspect
 	if w.server, err = egress.Open(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

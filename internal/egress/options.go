@@ -71,9 +71,15 @@ type Denial struct {
 	Hint   string
 }
 
+// Rules are what can change while a server is open, see [Server.SetRules].
+type Rules struct {
+	Policy  *rule.Policy
+	Inspect Inspector // nil: what needs it is refused
+}
+
 // Options are the parts of a server.
 type Options struct {
-	Policy   *rule.Policy
+	Rules
 	Inside   Inside
 	Outbound *outbound.Host
 	Network  outbound.Network // for direct connections; nil: the host's own
@@ -81,7 +87,6 @@ type Options struct {
 	Audit   func(*audit.EgressEvent) error
 	Subject audit.Subject
 	Sandbox string
-	Inspect Inspector                        // nil: what needs it is refused
 	Ask     Asker                            // nil: what needs it is refused
 	Denied  func(exec string, denial Denial) // nil: not called
 	Logger  *slog.Logger                     // nil discards

@@ -100,7 +100,7 @@ func (s *Server) refuseUnnamed(conn net.Conn, port int) {
 	}
 	c := s.newConnection(conn, name, port)
 	defer c.end()
-	d := s.o.Policy.Connect(name, port)
+	d := s.Policy().Connect(name, port)
 	if d.Allow || d.Ask || name == "" {
 		d = rule.Decision{Reason: "the name was refused when it was looked up", Hint: "look it up again"}
 	}
@@ -112,7 +112,7 @@ func (s *Server) refuseSSH(conn net.Conn) {
 	c := s.newConnection(conn, s.refused.noted(execOf(conn)), portSSH)
 	defer c.end()
 	if c.name != "" {
-		c.record(denied(s.o.Policy.Connect(c.name, portSSH)))
+		c.record(denied(s.Policy().Connect(c.name, portSSH)))
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 // inspect has the inspector read the requests of the connection. TLS must be for
 // the name before it is ended.
 func (c *connection) inspect(client net.Conn) {
-	if c.server.o.Inspect == nil {
+	by := c.server.rules.Load().Inspect
+	if by == nil {
 		c.refuse(nil, errors.New("requests cannot be inspected here"))
 		return
 	}
 	t := &inspect.Target{Name: c.name, Port: c.port, Decide: c.judge, Record: c.recordRequest, Dial: c.dial}
 	if c.decision.Action == rule.HTTP {
 		t.PlainUpstream = !c.decision.Upgrade
-		c.over(c.server.o.Inspect.ServePlain(c.ctx, client, t))
+		c.over(by.ServePlain(c.ctx, client, t))
 		return
 	}
 	first, err := c.readHello(client)
@@ -30,7 +31,7 @@ func (c *connection) inspect(client net.Conn) {
 		c.refuse(first, err)
 		return
 	}
-	c.over(c.server.o.Inspect.ServeTLS(c.ctx, outbound.Prefixed(client, first), t))
+	c.over(by.ServeTLS(c.ctx, outbound.Prefixed(client, first), t))
 }
 
 // over records why the inspector refused a connection or one of its requests.
@@ -48,11 +49,17 @@ func (c *connection) over(err error) {
 // judge decides about one request. A person who allowed the connection has
 // allowed its requests.
 func (c *connection) judge(_ context.Context, method, path string) rule.Decision {
-	d := c.server.o.Policy.Request(c.name, c.port, method, path)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d.Allow = d.Allow || d.Ask && c.asked
-	return d
+	for {
+		rules := c.server.rules.Load()
+		d := rules.Policy.Request(c.name, c.port, method, path)
+		c.mu.Lock()
+		d.Allow = d.Allow || d.Ask && c.asked
+		c.request = &judged{method, path, d}
+		c.mu.Unlock()
+		if !d.Allow || c.server.rules.Load() == rules { // later changes find the decision
+			return d
+		}
+	}
 }
 
 // recordRequest writes the record of a request that is about to be sent.

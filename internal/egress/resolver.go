@@ -125,7 +125,7 @@ func (s *Server) addressOf(name, exec string) (netip.Addr, error) {
 // about, with 80 and 443 for the reason of a refusal as soon as there is one. If
 // there is none, it returns why.
 func (s *Server) allowedPorts(name string) (ports []int, denied rule.Decision) {
-	policy := s.o.Policy
+	policy := s.Policy()
 	for _, port := range policy.Ports(name) {
 		if d := policy.Connect(name, port); d.Allow || d.Ask {
 			ports = append(ports, port)

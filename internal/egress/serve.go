@@ -39,23 +39,29 @@ func (s *Server) serveConnection(client net.Conn, name string, port int) {
 
 // admit waits until the limits permit the connection.
 func (c *connection) admit() error {
-	return c.server.admit.acquire(c.ctx, c.limits.Connections, c.limits.NewPerMinute)
+	limits := c.limits()
+	return c.server.admit.acquire(c.ctx, limits.Connections, limits.NewPerMinute)
 }
 
 // decide asks the rules, and a person if the rules say so.
 func (c *connection) decide() error {
-	d := c.server.o.Policy.Connect(c.name, c.port)
-	allowed := d.Allow
-	if d.Ask && !allowed {
-		allowed = c.ask(&d)
+	for {
+		rules := c.server.rules.Load()
+		d := rules.Policy.Connect(c.name, c.port)
+		allowed := d.Allow
+		if d.Ask && !allowed {
+			allowed = c.ask(&d)
+		}
+		c.mu.Lock()
+		c.decision, c.asked, c.allowed = d, allowed && d.Ask, allowed
+		c.mu.Unlock()
+		if !allowed {
+			return denied(d)
+		}
+		if c.server.rules.Load() == rules { // later changes find the decision
+			return nil
+		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.decision, c.asked = d, allowed && d.Ask
-	if !allowed {
-		return denied(d)
-	}
-	return nil
 }
 
 // denied returns the error of a decision.

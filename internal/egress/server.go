@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/egress/rule"
@@ -27,6 +28,7 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // Server is the egress of one grant in one sandbox.
 type Server struct {
 	o       Options
+	rules   atomic.Pointer[Rules]
 	ctx     context.Context
 	cancel  context.CancelFunc
 	names   *nameTable
@@ -48,6 +50,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, open: map[*connection]bool{}, queries: make(chan struct{}, maxQueries)}
+	s.rules.Store(&o.Rules)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.names = newNameTable(s)
 	s.admit = newAdmission(o.Now)
@@ -102,15 +105,15 @@ func (s *Server) accept(l net.Listener, handle func(net.Conn)) {
 func (s *Server) start(handle func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.admit.enter(s.o.Policy.Limits().Connections) {
+	if s.closed || !s.admit.enter(s.Policy().Limits().Connections) {
 		return false
 	}
 	s.tasks.Go(handle)
 	return true
 }
 
-// Policy returns the rules.
-func (s *Server) Policy() *rule.Policy { return s.o.Policy }
+// Policy returns the rules in force.
+func (s *Server) Policy() *rule.Policy { return s.rules.Load().Policy }
 
 // Close closes the listeners and every connection, and returns when nothing is
 // under way any more.
@@ -124,7 +127,9 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.cancel()
-	s.closeConnections(func(*connection) string { return "egress was closed" })
+	for _, c := range s.connections() {
+		c.close("egress was closed")
+	}
 	var errs []error
 	for _, l := range s.fixed {
 		errs = append(errs, l.Close())

@@ -109,11 +109,13 @@ func (c *portConn) Close() error {
 	return nil
 }
 
-// reset closes a connection without delivering anything.
-func (c *portConn) reset() {
+// Reset closes a connection without delivering anything: the other end is reset.
+func (c *portConn) Reset() {
 	c.once.Do(func() {
 		c.StreamOp.Close()
-		c.closed()
+		if c.closed != nil {
+			c.closed()
+		}
 	})
 }
 

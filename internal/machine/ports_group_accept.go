@@ -27,7 +27,7 @@ func (g *portGroup) acceptOne(ctx context.Context, binding *portBinding) bool {
 		_ = conn.Violation("connection to an address without a listener")
 	}
 	if !g.deliver(ctx, conn) {
-		conn.reset()
+		conn.Reset()
 	}
 	return true
 }

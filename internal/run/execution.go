@@ -67,6 +67,9 @@ func (c *execution) takeBranch() *filelock.Lock {
 	return lock
 }
 
+// maxDenied is how many denials of egress a receipt has.
+const maxDenied = 16
+
 // work makes a sandbox and runs the agent in it.
 func (c *execution) work(ctx context.Context) (string, *Failure) {
 	if c.variant.Remote != nil {
@@ -89,6 +92,10 @@ func (c *execution) work(ctx context.Context) (string, *Failure) {
 		return "", c.failureFor(ctx, err, "grant_failed")
 	}
 	text, failure := c.execute(ctx, sandbox)
+	if d, ok := sandbox.(Denier); ok {
+		denied := d.Denied()
+		c.receipt.Warnings = append(c.receipt.Warnings, denied[:min(len(denied), maxDenied)]...)
+	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if err := end(after); err != nil {

@@ -60,6 +60,9 @@ type Sandbox interface {
 	Remove(ctx context.Context) error
 }
 
+// Denier is a Sandbox that knows what egress refused to the run, a line each.
+type Denier interface{ Denied() []string }
+
 // Biller settles the bill of a run.
 type Biller interface {
 	// Settle returns what the model calls of a run cost, preferring the upstream's

@@ -41,7 +41,11 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machin
 		return nil, nil, provision(spec, "register", err)
 	}
 	m.Checkpoint("after intent")
-	inst, err := rt.Create(ctx, spec)
+	made, err := m.withRoots(spec)
+	if err != nil {
+		return nil, nil, provision(spec, "certificates", err)
+	}
+	inst, err := rt.Create(ctx, made)
 	if err != nil {
 		return nil, nil, provision(spec, "create", err)
 	}
@@ -61,6 +65,17 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machin
 	}
 	m.Checkpoint("after ready")
 	return inst, mach, nil
+}
+
+// withRoots returns a spec with the certificates that programs inside are to trust.
+func (m *Manager) withRoots(spec *Spec) (*Spec, error) {
+	if m.TrustedRoots == nil {
+		return spec, nil
+	}
+	made := *spec
+	var err error
+	made.TrustedRoots, err = m.TrustedRoots(spec)
+	return &made, err
 }
 
 func (m *Manager) intent(spec *Spec) *Entry {

@@ -43,6 +43,9 @@ type Options struct {
 	// SetupEgress opens what the set-up command of a sandbox reaches by names; nil, or a
 	// nil result, is nothing.
 	SetupEgress func(ctx context.Context, spec *Spec, m *machine.Machine) (SetupEgress, error)
+	// TrustedRoots returns the file for Spec.TrustedRoots of a sandbox that is about to be
+	// made. Nil is none.
+	TrustedRoots func(spec *Spec) (path string, err error)
 	// Removed is called for a sandbox that is gone, before its row goes: it removes what
 	// belongs to that sandbox elsewhere. Nil does nothing.
 	Removed func(name string) error

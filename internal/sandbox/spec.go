@@ -49,7 +49,13 @@ type Spec struct {
 	AppArmorProfile string
 	GPUs            string
 	Limits          Limits
+	// TrustedRoots is a file of the host with the certificates that programs inside are
+	// to trust; "" are those of the image. The manager sets it.
+	TrustedRoots string
 }
+
+// RootsTarget is where the systems of images keep the certificates that they trust.
+const RootsTarget = "/etc/ssl/certs/ca-certificates.crt"
 
 // Host is what the sandbox is called inside.
 func (s *Spec) Host() string { return cmp.Or(s.Hostname, s.Name) }

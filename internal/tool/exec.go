@@ -64,7 +64,7 @@ func runExec(ctx context.Context, c *call, a *execArgs) (*Result, error) {
 	}
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr, command.OutputLimit = &out, &errs, execOutput
-	c.at.giveEgress(command)
+	giveEgress(command, c.at.Egress)
 	result, err := c.at.Machine.Exec(ctx, command)
 	if err != nil {
 		return nil, execFailure(err, command)
@@ -190,14 +190,20 @@ func execResult(r *machine.Result, o *ran) *Result {
 	if details.Truncated {
 		text += "[to see all of it, send the output to a file and read that in parts]\n"
 	}
-	if len(o.denied) > 0 {
-		text += "[" + strings.Join(o.denied, "]\n[") + "]\n"
-	}
+	text += denialLines(o.denied)
 	return &Result{
 		Text:    text + ending(r, o.timeout),
 		IsError: r.ExitCode != 0 || r.TimedOut || r.OOM || r.QuotaExceeded != "",
 		Details: details,
 	}
+}
+
+// denialLines are denials for a model.
+func denialLines(denied []string) string {
+	if len(denied) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(denied, "]\n[") + "]\n"
 }
 
 // outputText is one output for a model, with a word at the place of what was

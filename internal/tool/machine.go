@@ -18,7 +18,10 @@ type Location struct {
 	Host    bool   // not a sandbox: the user asked for it
 	Network bool   // it has one, or egress
 	Egress  Egress // of its commands; nil if they have none
-	Guest   string // path of the guest's program inside, which uses the network for the host
+	// Background gives egress to commands that live on after their call; nil if they
+	// have none.
+	Background Background
+	Guest      string // path of the guest's program inside, which uses the network for the host
 }
 
 // Egress is what commands reach by names, where there is no network. A *service.Egress of
@@ -32,6 +35,16 @@ type Egress interface {
 	Transport() http.RoundTripper
 	// Denials returns what was refused to a command, a line each, and forgets it.
 	Denials(exec string) []string
+}
+
+// Background is the egress of commands that live on after their call.
+type Background interface {
+	// Open returns the egress to start a command with; nil is none.
+	Open(ctx context.Context) (Egress, error)
+	// Started has the egress stay open until the command has ended.
+	Started(id string)
+	// Denials returns what was refused to a command, a line each, and forgets it.
+	Denials(id string) []string
 }
 
 // Machine runs commands. A *machine.Machine is one.

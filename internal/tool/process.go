@@ -146,16 +146,12 @@ func signalName(name string) string {
 // start starts a command in the background.
 func (c *call) start(ctx context.Context, command *machine.Command) (*Result, error) {
 	command.Stdin = strings.NewReader("") // stays open for write
-	id, err := c.at.Machine.Start(ctx, command)
+	id, note, err := c.at.startBackground(ctx, command)
 	if err != nil {
 		return nil, execFailure(err, command)
 	}
-	text := fmt.Sprintf("started in the background as %s: follow it with the process tool (poll, logs, write, wait, kill)", id)
-	if c.at.Egress != nil { // it would end with the session's grant
-		text += "; it has no egress: run what reaches other hosts in the foreground"
-	}
 	return &Result{
-		Text:    text,
+		Text:    fmt.Sprintf("started in the background as %s: follow it with the process tool (poll, logs, write, wait, kill)%s", id, note),
 		Details: map[string]any{"id": id},
 	}, nil
 }

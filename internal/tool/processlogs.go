@@ -69,6 +69,8 @@ type logDetails struct {
 	listed
 	NextStdout int64 `json:"nextStdout"` // offsets to go on at
 	NextStderr int64 `json:"nextStderr"`
+	// Egress is what was refused to the process since the last look.
+	Egress []string `json:"egress,omitempty"`
 }
 
 // poll shows what is new since the last poll of this session.
@@ -119,6 +121,8 @@ func (c *call) logsResult(l *machine.Logs, out, errs int64) *Result {
 	if rest := p.Stderr - l.Stderr.Next; rest > 0 {
 		text += fmt.Sprintf("[%s more of stderr: logs with stream stderr, offset %d]\n", sizeText(rest), l.Stderr.Next)
 	}
+	denied := c.at.backgroundDenials(p.ID)
+	text += denialLines(denied)
 	if p.Result == nil {
 		text += "[running]"
 	} else {
@@ -127,7 +131,7 @@ func (c *call) logsResult(l *machine.Logs, out, errs int64) *Result {
 	return &Result{
 		Text:    text,
 		IsError: p.Result != nil && (p.Result.ExitCode != 0 || p.Result.OOM || p.Result.TimedOut),
-		Details: logDetails{listedOf(p, string(c.half)), l.Stdout.Next, l.Stderr.Next},
+		Details: logDetails{listedOf(p, string(c.half)), l.Stdout.Next, l.Stderr.Next, denied},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/tool/search"
@@ -11,7 +12,7 @@ import (
 
 // Searcher finds pages on the web. A *search.Engine is one.
 type Searcher interface {
-	Search(ctx context.Context, query string, count int) ([]search.Hit, error)
+	Search(ctx context.Context, by http.RoundTripper, query string, count int) ([]search.Hit, error)
 }
 
 // maxSnippet bounds what a result shows of each page.
@@ -48,7 +49,11 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (*Result, error) {
 	if a.Count > 0 {
 		count = int(a.Count)
 	}
-	hits, err := c.set.Search.Search(ctx, a.Query, count)
+	var by http.RoundTripper // nil: the sandbox has a network of its own, or there is none
+	if c.at.Egress != nil {
+		by = c.at.Egress.Transport()
+	}
+	hits, err := c.set.Search.Search(ctx, by, a.Query, count)
 	if err != nil {
 		return nil, searchFailure(ctx, err)
 	}

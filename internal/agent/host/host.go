@@ -36,11 +36,15 @@ type Host struct {
 	models  *service.Service
 	commits *deliver.Deliverer
 	egress  *egress.Service
+
+	backgrounds backgrounds
 }
 
 // New returns the agents of an installation.
 func New(models *service.Service, relay *deliver.Deliverer, names *egress.Service) *Host {
-	return &Host{Installation: models.Installation, models: models, commits: relay, egress: names}
+	h := &Host{Installation: models.Installation, models: models, commits: relay, egress: names}
+	h.backgrounds.ctx, h.backgrounds.stop = context.WithCancel(context.Background())
+	return h
 }
 
 // Options say which agent works, and within what.
@@ -152,6 +156,7 @@ func (w *Worker) prepare(ctx context.Context, h *Host, o *Options) (err error) {
 		return err
 	}
 	w.undo = append(w.undo, func() error { w.Box.Release(); return nil })
+	w.Box.keepBackground()
 	w.Plan, w.Notices = w.Box.Plan, w.Box.Notices
 	w.Box.Workdir = path.Join(w.Box.Workdir, o.Below)
 	w.stayInPlace()

@@ -24,6 +24,8 @@ type Toolbox struct {
 	Plan    *plan.Plan
 	Notices []string
 	sandbox *provide.ReadySandbox // nil on the host
+	host    *Host
+	account string
 	release func()
 }
 
@@ -87,7 +89,7 @@ func (h *Host) toolbox(ctx context.Context, s *provide.ReadySandbox, who provide
 	if err != nil {
 		return nil, err
 	}
-	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, release: func() { end(); s.Release() }}, nil
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, host: h, account: who.Account, release: func() { end(); s.Release() }}, nil
 }
 
 // Caller is the session of a plan, to tools. On the host only the lists for all

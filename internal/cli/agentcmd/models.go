@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +20,6 @@ import (
 // modelLife is how long a use may call models.
 const modelLife = 24 * time.Hour
 
-// modelURL is where programs inside find models.
-var modelURL = fmt.Sprintf("http://127.0.0.1:%d", service.ModelPort)
-
 // withModels runs the program under a grant and says what it did cost.
 func (s *start) withModels(ctx context.Context, llm *config.LLM) (err error) {
 	terms, err := s.terms()
@@ -38,12 +34,12 @@ func (s *start) withModels(ctx context.Context, llm *config.LLM) (err error) {
 		return err
 	}
 	defer func() { err = console.FirstOf(err, models.Close()) }()
-	g, err := models.Grant(ctx, s.box, terms)
+	g, err := models.GrantApart(ctx, s.box, terms)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	s.grant, s.run = g.ID(), terms.Run
+	s.grant, s.run, s.modelURL = g.ID(), terms.Run, g.URL
 	if err = s.app.Models.AuditExec(terms, s.box.Name, s.command().Argv); err == nil {
 		err = s.executeWithEgress(ctx, g.Grant)
 	}

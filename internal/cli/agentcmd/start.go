@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/sandbox/directory"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -31,6 +32,8 @@ type start struct {
 	model   string // id that the program is given; "" is its own choice
 	run     string // id of the run that models are billed to; "" without models
 	grant   string
+	// modelURL is where the grant has models; "" without.
+	modelURL string
 	// grantEnv are variables that go with the grant.
 	grantEnv map[string]string
 	servers  []mcpservers.Server // of MCP, that work inside
@@ -99,7 +102,7 @@ func (s *start) provide(ctx context.Context) (err error) {
 
 // values are what the preset's texts are filled in with.
 func (s *start) values() preset.Values {
-	return preset.Values{Task: s.task, Model: s.model, Run: s.run, Home: provide.DirectoryHome, Workspace: s.box.Plan.Spec.Workdir, BaseURL: modelURL, Servers: len(s.servers) > 0}
+	return preset.Values{Task: s.task, Model: s.model, Run: s.run, Home: provide.DirectoryHome, Workspace: s.box.Plan.Spec.Workdir, BaseURL: cmp.Or(s.modelURL, service.LocalURL()), Servers: len(s.servers) > 0}
 }
 
 // execute runs the program, at the terminal or for one task.

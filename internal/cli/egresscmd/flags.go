@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ import (
 // Flags are --egress and --service of a verb that runs a command.
 type Flags struct {
 	rules    []string
-	services []int
+	services []string
 	// Default are rules that hold where the configuration says nothing about egress and
 	// no --egress is given.
 	Default []string
@@ -39,7 +40,7 @@ const maxServices = 16
 func (f *Flags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.rules, "egress", nil, "let the command reach a `NAME`, NAME:PORT, *.NAME or preset:NAME, beside what is configured (again for more)")
-	flags.IntSliceVar(&f.services, "service", nil, "show a `port` of this machine's localhost inside, at the same port (again for more)")
+	flags.StringSliceVar(&f.services, "service", nil, "show a `port` of this machine's localhost inside, at the same port (again for more)")
 }
 
 // Config returns the egress of a sandbox with what the flags add.
@@ -58,8 +59,12 @@ func (f *Flags) Config(p *plan.Plan) (*config.Egress, error) {
 		e.Mode = config.EgressLearn
 	}
 	e.Services = slices.Clone(e.Services)
-	for _, port := range f.services {
-		if !slices.Contains(e.Services, port) {
+	for _, text := range f.services {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			return nil, errhint.With(fmt.Errorf("--service %.40q is no port", text), "give the number of a port of this machine, 1 to 65535")
+		}
+		if port := int(port); !slices.Contains(e.Services, port) {
 			e.Services = append(e.Services, port)
 		}
 	}
@@ -72,11 +77,14 @@ func (f *Flags) Config(p *plan.Plan) (*config.Egress, error) {
 // Open opens the egress of an agent in its sandbox, for the commands of a grant that is
 // open, or of one that it opens. It is nil where there is none.
 func (f *Flags) Open(ctx context.Context, a *app.App, box *provide.ReadySandbox, account string, g *grant.Grant) (*service.Egress, error) {
-	c, err := f.Config(box.Plan)
-	if err != nil {
-		return nil, console.WithCode(console.ExitUsage, err)
+	wanted := func(p *plan.Plan) (*config.Egress, error) {
+		c, err := f.Config(p)
+		if err != nil {
+			return nil, console.WithCode(console.ExitUsage, err)
+		}
+		return c, nil
 	}
-	e, err := a.Egress.Open(ctx, box.Handle, box.Plan, service.Options{Config: c, Account: account, Grant: g})
+	e, err := a.Egress.Open(ctx, box.Handle, box.Plan, service.Options{Config: wanted, Account: account, Grant: g})
 	if errors.Is(err, grant.ErrOtherAccount) {
 		err = errhint.With(err, "accounts never share a sandbox: give --account, or another --session")
 	}

@@ -28,8 +28,8 @@ over WebSocket, and HTTP for everything. Callers have a token of atoll token
 create; the user who started it reaches it over a socket in the state directory.
 
 SIGTERM ends it when what is under way is finished, or the grace is over; SIGHUP
-reads tokens, keys, limits, prices and certificates again. It logs JSON to
-standard error.`,
+reads tokens, keys, limits, prices and certificates again. Rules of egress follow
+the file without it. It logs JSON to standard error.`,
 		Example: `  atoll token create --role run --account acct-7 --runs 4
   atoll gateway`,
 		Args: console.NoArgs,

@@ -33,10 +33,16 @@ var systemBundles = []string{
 // directory of the sandbox. None of them holds the key.
 func (i *Inspector) Files(dir string) ([]File, error) {
 	certificate := i.authority.PEM()
-	bundle := append(append(hostRoots(), i.companyRoots()...), certificate...)
+	bundle := i.Bundle()
 	store, err := javaStore(certificates(bundle), i.authority.certificate.NotBefore)
 	wget := []byte("ca_certificate = " + path.Join(dir, bundleFile) + "\n")
 	return []File{{certificateFile, certificate}, {bundleFile, bundle}, {javaFile, store}, {wgetFile, wget}}, err
+}
+
+// Bundle returns the certificates that programs inside trust, as PEM: those of this host
+// and the CA.
+func (i *Inspector) Bundle() []byte {
+	return append(append(hostRoots(), i.companyRoots()...), i.authority.PEM()...)
 }
 
 // hostRoots returns the roots of this host as PEM; nothing if it has none.

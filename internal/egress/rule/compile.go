@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -55,6 +56,22 @@ func Compile(e *config.Egress, hosts preset.Hosts) (*Policy, error) {
 		p.deny.add(pattern, denial{port: d.Port, text: describe(d.String(), d.At)})
 	}
 	return p, p.addVia(e.Via)
+}
+
+// Nothing returns the policy that allows nothing.
+func Nothing() *Policy { return newPolicy(&config.Egress{Mode: config.EgressOff}) }
+
+// MayInspect reports whether rules have TLS opened, without the hosts of their presets.
+func MayInspect(e *config.Egress) bool {
+	return slices.ContainsFunc(e.Allow, func(r config.EgressRule) bool {
+		if r.Preset != "" {
+			set, _ := preset.Get(r.Preset)
+			return slices.ContainsFunc(set.Rules, func(p preset.Rule) bool { return Action(p.Mode) == Inspect })
+		}
+		c := compiled{methods: r.Methods, git: r.Git, secret: r.Secret, webSocket: r.WebSocket}
+		actions, err := actionsOf(&r, c.conditional() || len(r.Paths) > 0)
+		return err == nil && slices.Contains(slices.Collect(maps.Values(actions)), Inspect)
+	})
 }
 
 // describe is a rule as written, with its key and line.

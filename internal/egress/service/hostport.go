@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
@@ -13,7 +14,6 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/loopback"
 	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // hostService is a port of the host's loopback interface that is shown inside at the
@@ -29,13 +29,24 @@ func (h *hostService) close() {
 	<-h.done
 }
 
-// openServices shows ports of the host inside, to the callers of the grant.
-func (e *Egress) openServices(ctx context.Context, s *Service, box *sandbox.Handle, ports []int) error {
+// setServices shows these ports of the host inside, and no others, to the callers of the
+// grant.
+func (e *Egress) setServices(ctx context.Context, ports []int) error {
+	e.services = slices.DeleteFunc(e.services, func(h *hostService) bool {
+		if slices.Contains(ports, h.port) {
+			return false
+		}
+		h.close()
+		return true
+	})
 	for _, port := range ports {
-		if err := s.checkService(port); err != nil {
+		if slices.ContainsFunc(e.services, func(h *hostService) bool { return h.port == port }) {
+			continue
+		}
+		if err := e.service.checkService(port); err != nil {
 			return err
 		}
-		l, _, err := (&inside{box.Machine, e.grant.ID()}).Listen(ctx, netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+		l, _, err := (&inside{e.box.Machine, e.grant.ID()}).Listen(ctx, netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 		if errors.Is(err, machine.ErrPortTaken) {
 			return errhint.With(fmt.Errorf("service %d: something in the sandbox listens on that port already", port), "end it, or leave the service out; `atoll sandbox ps` shows what runs")
 		}
@@ -45,7 +56,7 @@ func (e *Egress) openServices(ctx context.Context, s *Service, box *sandbox.Hand
 		served, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		h := &hostService{port: port, cancel: cancel, done: make(chan struct{})}
 		e.services = append(e.services, h)
-		dial := e.dialService(s, box.Name, port)
+		dial := e.dialService(port)
 		go func() {
 			defer close(h.done)
 			_ = loopback.Serve(served, l, dial)
@@ -55,17 +66,17 @@ func (e *Egress) openServices(ctx context.Context, s *Service, box *sandbox.Hand
 }
 
 // dialService connects to a port of the host, once the audit log has a record of it.
-func (e *Egress) dialService(s *Service, sandbox string, port int) loopback.Dial {
+func (e *Egress) dialService(port int) loopback.Dial {
 	return func(ctx context.Context, accepted net.Conn) (net.Conn, error) {
 		event := &audit.EgressEvent{
-			Time: time.Now(), Subject: subjectOf(e.grant), Sandbox: sandbox, Exec: accepted.(conn).Exec(), Event: audit.EgressOpened,
+			Time: time.Now(), Subject: subjectOf(e.grant), Sandbox: e.box.Name, Exec: accepted.(conn).Exec(), Event: audit.EgressOpened,
 			Name: "localhost", Port: port, Mode: "service", Rule: fmt.Sprintf("service %d", port), Route: fmt.Sprintf("127.0.0.1:%d", port),
 		}
-		log, err := s.models.AuditLog()
+		log, err := e.service.models.AuditLog()
 		if err != nil {
 			return nil, err
 		}
-		if err := s.checkService(port); err != nil {
+		if err := e.service.checkService(port); err != nil {
 			event.Event, event.Reason = audit.EgressDenied, err.Error()
 			return nil, errors.Join(err, log.Append(event))
 		}

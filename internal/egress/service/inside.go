@@ -83,6 +83,22 @@ func (c conn) CloseWrite() error {
 	return nil
 }
 
+// Lost reports whether the sandbox is gone, which is noticed otherwise only when bytes
+// move.
+func (c conn) Lost() bool {
+	caller, ok := c.Conn.(interface{ Lost() bool })
+	return ok && caller.Lost()
+}
+
+// Reset closes the connection so that the program sees it broken off.
+func (c conn) Reset() {
+	if caller, ok := c.Conn.(interface{ Reset() }); ok {
+		caller.Reset()
+		return
+	}
+	_ = c.Close()
+}
+
 // datagrams is a UDP port of the sandbox.
 type datagrams struct{ *machine.DatagramConn }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/egress"
 	"github.com/atoll-run/atoll/internal/egress/inject"
+	"github.com/atoll-run/atoll/internal/egress/inspect"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/model/grant"
@@ -24,7 +26,9 @@ const grantLife = 24 * time.Hour
 
 // Options say whose egress is opened.
 type Options struct {
-	Config  *config.Egress // as it is wanted, services included
+	// Config returns what is wanted, services included, of a plan whose agent has the
+	// egress that is configured now. It is called again when the configuration changes.
+	Config  func(*plan.Plan) (*config.Egress, error)
 	Account string
 	// Grant is the open grant whose commands are served; nil opens one that ends with
 	// the egress.
@@ -35,15 +39,25 @@ type Options struct {
 // Egress is the open egress of one grant in one sandbox. Close it. A nil Egress is none:
 // its methods return nothing.
 type Egress struct {
-	grant    *grant.Grant
-	own      bool // the grant was opened here
-	server   *egress.Server
-	services []*hostService
-	env      map[string]string
-	secrets  *inject.Set
-	denials  denials
-	fetch    *fetcher // nil without a server
-	unwatch  func() bool
+	service *Service
+	box     *sandbox.Handle
+	plan    *plan.Plan
+	options Options
+	grant   *grant.Grant
+	own     bool // the grant was opened here
+	server  *egress.Server
+	denials denials
+	fetch   *fetcher // nil without a server
+	unwatch func() bool
+	ctx     context.Context // ends when it is closed
+	cancel  context.CancelFunc
+
+	mu        sync.Mutex // held while rules change
+	services  []*hostService
+	env       map[string]string
+	named     []config.NamedSecret // whose values secrets has
+	secrets   *inject.Set
+	inspector *inspect.Inspector
 }
 
 // ConfigOf returns the egress that the configuration gives a half of an agent's sandbox.
@@ -65,9 +79,25 @@ func IsWanted(c *config.Egress) bool {
 	return c.Mode != config.EgressOff && c.Mode != "" || len(c.Services) > 0
 }
 
-// Open opens egress in a sandbox. Without rules and services it returns nil.
+// Of returns what opens the egress that the configuration gives a half of an agent's
+// sandbox.
+func Of(half policy.Half) func(*plan.Plan) (*config.Egress, error) {
+	return func(p *plan.Plan) (*config.Egress, error) {
+		c := ConfigOf(p, half)
+		return &c, nil
+	}
+}
+
+// Open opens egress in a sandbox. Without rules and services it returns nil. Its rules are
+// those that the configuration has, also while it is open.
 func (s *Service) Open(ctx context.Context, box *sandbox.Handle, p *plan.Plan, o Options) (*Egress, error) {
-	if !IsWanted(o.Config) {
+	s.Refresh(ctx)
+	settings := s.now()
+	c, err := o.Config(s.planNow(p))
+	if err != nil {
+		return nil, err
+	}
+	if !IsWanted(c) {
 		return nil, nil //nolint:nilnil // a nil Egress is none
 	}
 	if policy.Networked(networkOf(box, p)) {
@@ -77,11 +107,16 @@ func (s *Service) Open(ctx context.Context, box *sandbox.Handle, p *plan.Plan, o
 	if err != nil {
 		return nil, err
 	}
-	e := &Egress{grant: g, own: own, env: map[string]string{}}
-	if err := s.open(ctx, e, box, p, &o); err != nil {
+	e := &Egress{service: s, box: box, plan: p, options: o, grant: g, own: own}
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := e.open(ctx, c); err != nil {
 		return nil, errors.Join(unsupported(err), e.Close())
 	}
 	e.unwatch = context.AfterFunc(g.Context(), e.end)
+	s.follow(e)
+	if s.now() != settings { // they changed while it was being opened
+		e.change(s.planNow(p))
+	}
 	return e, nil
 }
 
@@ -108,45 +143,37 @@ func (s *Service) grantFor(ctx context.Context, box *sandbox.Handle, p *plan.Pla
 }
 
 // open opens the parts.
-func (s *Service) open(ctx context.Context, e *Egress, box *sandbox.Handle, p *plan.Plan, o *Options) error {
-	if err := e.openServices(ctx, s, box, o.Config.Services); err != nil {
+func (e *Egress) open(ctx context.Context, c *config.Egress) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.setServices(ctx, c.Services); err != nil {
 		return err
 	}
-	if o.Config.Mode == config.EgressOff || o.Config.Mode == "" {
+	if c.Mode == config.EgressOff || c.Mode == "" {
 		return nil
 	}
-	rules, err := Compile(ctx, o.Config, p.Layout.AgentDir)
+	host, err := e.service.Outbound()
 	if err != nil {
 		return err
 	}
-	host, err := s.Outbound()
+	log, err := e.service.models.AuditLog()
 	if err != nil {
 		return err
 	}
-	log, err := s.models.AuditLog()
+	rules, err := e.rules(ctx, c)
 	if err != nil {
 		return err
 	}
-	if e.secrets, err = s.secrets(ctx, box, o.Config); err != nil {
-		return err
-	}
-	maps.Copy(e.env, e.secrets.Environment())
-	inspector, err := s.inspector(ctx, e, box, host, rules)
-	if err != nil {
-		return err
-	}
-	if o.Config.ProxyEnv {
-		maps.Copy(e.env, proxyEnvironment())
-	}
+	record := func(event *audit.EgressEvent) error { return log.Append(event) }
 	e.server, err = egress.Open(ctx, egress.Options{
-		Policy: rules, Inside: &inside{box.Machine, e.grant.ID()}, Outbound: host, Inspect: inspector,
-		Audit: func(event *audit.EgressEvent) error { return log.Append(event) }, Subject: subjectOf(e.grant), Sandbox: box.Name,
-		Denied: e.denials.add, Ask: s.asker(e.grant), Logger: s.Logger,
+		Rules: rules, Inside: &inside{e.box.Machine, e.grant.ID()}, Outbound: host,
+		Audit: record, Subject: subjectOf(e.grant), Sandbox: e.box.Name,
+		Denied: e.denials.add, Ask: e.service.asker(e.grant), Logger: e.service.Logger,
 	})
 	if err != nil {
 		return err
 	}
-	e.fetch = &fetcher{server: e.server, host: host, log: func(event *audit.EgressEvent) error { return log.Append(event) }, subject: subjectOf(e.grant), sandbox: box.Name}
+	e.fetch = &fetcher{server: e.server, host: host, log: record, subject: subjectOf(e.grant), sandbox: e.box.Name}
 	e.fetch.open()
 	return nil
 }
@@ -172,12 +199,22 @@ func (e *Egress) GrantID() string {
 	return e.grant.ID()
 }
 
+// Err returns why the egress has ended, or nil while its grant is open.
+func (e *Egress) Err() error {
+	if e == nil {
+		return nil
+	}
+	return e.grant.Err()
+}
+
 // Environment returns the variables that programs inside need for the egress.
 func (e *Egress) Environment() map[string]string {
 	if e == nil {
 		return nil
 	}
-	return e.env
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.env)
 }
 
 // Server returns the server of names; nil if there are only services.
@@ -190,6 +227,10 @@ func (e *Egress) Server() *egress.Server {
 
 // end closes everything that the grant has opened inside.
 func (e *Egress) end() {
+	e.service.unfollow(e)
+	e.cancel()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, service := range e.services {
 		service.close()
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/atoll-run/atoll/internal/egress/inject"
 	"github.com/atoll-run/atoll/internal/egress/inspect"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -93,7 +92,7 @@ func (s *Service) ServeOutside(ctx context.Context, o *Outside, l net.Listener) 
 		return err
 	}
 	server, err := egress.Open(ctx, egress.Options{
-		Policy: rules, Inside: nowhere{}, Outbound: host, Inspect: inspector, Sandbox: o.Name, Logger: s.Logger,
+		Rules: egress.Rules{Policy: rules, Inspect: inspector}, Inside: nowhere{}, Outbound: host, Sandbox: o.Name, Logger: s.Logger,
 		Audit: func(event *audit.EgressEvent) error { return log.Append(event) },
 	})
 	if err != nil {
@@ -110,7 +109,11 @@ const outsidePort = 443
 
 // outsideParts opens the CA and the placeholders.
 func (s *Service) outsideParts(ctx context.Context, o *Outside) (*inspect.Inspector, *inject.Set, error) {
-	secrets, err := s.secrets(ctx, &sandbox.Handle{Name: o.Name}, o.Config)
+	named, err := s.namedSecrets(o.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	secrets, err := s.readSecrets(ctx, o.Name, named)
 	if err != nil {
 		return nil, nil, err
 	}

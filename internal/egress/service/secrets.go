@@ -9,14 +9,12 @@ import (
 	"github.com/atoll-run/atoll/internal/egress/hostname"
 	"github.com/atoll-run/atoll/internal/egress/inject"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/secret"
 )
 
-// secrets reads the secrets that rules name, and gives them to the callers of the egress:
-// programs inside have their placeholders.
-func (s *Service) secrets(ctx context.Context, box *sandbox.Handle, e *config.Egress) (*inject.Set, error) {
-	all, err := s.Config.Secrets()
+// namedSecrets returns the secrets that rules name.
+func (s *Service) namedSecrets(e *config.Egress) ([]config.NamedSecret, error) {
+	all, err := s.now().Config.Secrets()
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +24,24 @@ func (s *Service) secrets(ctx context.Context, box *sandbox.Handle, e *config.Eg
 	all = slices.DeleteFunc(all, func(n config.NamedSecret) bool {
 		return !slices.ContainsFunc(e.Allow, func(r config.EgressRule) bool { return r.Secret == n.Name })
 	})
+	return all, checkVariables(all)
+}
+
+// checkVariables refuses secrets of one sandbox that have the same variable inside.
+func checkVariables(all []config.NamedSecret) error {
+	inside := map[string]string{}
+	for _, n := range all {
+		if other := inside[n.Env]; n.Env != "" && other != "" {
+			return errhint.With(fmt.Errorf("the secrets %q and %q have the same variable %s inside", other, n.Name, n.Env), fmt.Sprintf("give secrets.%s another env", n.Name))
+		}
+		inside[n.Env] = n.Name
+	}
+	return nil
+}
+
+// readSecrets reads the values of secrets, and gives them to the callers of the egress:
+// programs inside have their placeholders.
+func (s *Service) readSecrets(ctx context.Context, sandbox string, all []config.NamedSecret) (*inject.Set, error) {
 	if len(all) > 0 {
 		if err := secret.Harden(); err != nil { // before values are read
 			return nil, err
@@ -34,7 +50,7 @@ func (s *Service) secrets(ctx context.Context, box *sandbox.Handle, e *config.Eg
 	var given []inject.Secret
 	for i := range all {
 		n := &all[i]
-		value, _, err := s.ReadSecret(ctx, n)
+		value, _, err := s.now().ReadSecret(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +60,7 @@ func (s *Service) secrets(ctx context.Context, box *sandbox.Handle, e *config.Eg
 		}
 		given = append(given, bound)
 	}
-	return inject.Open(s.EgressDir(box.Name), given)
+	return inject.Open(s.EgressDir(sandbox), given)
 }
 
 // checkSecrets wants every secret that a rule names, in the configuration or on the command

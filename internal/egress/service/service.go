@@ -19,6 +19,7 @@ type Service struct {
 	*provide.Installation
 	models    *service.Service
 	approvals *approval.Queue
+	follower  follower
 }
 
 // New returns the egress of an installation. Its records go to the audit log of models,

@@ -10,9 +10,7 @@ import (
 	"os"
 	"path"
 
-	"github.com/atoll-run/atoll/internal/egress"
 	"github.com/atoll-run/atoll/internal/egress/inspect"
-	"github.com/atoll-run/atoll/internal/egress/rule"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -28,28 +26,24 @@ const (
 	maxCertificates = 4 << 20
 )
 
-// inspector returns what reads requests, and puts certificates where programs inside
-// look for them: that of the sandbox's CA if rules have TLS opened, and those that the
-// host itself trusts beside the system's.
-func (s *Service) inspector(ctx context.Context, e *Egress, box *sandbox.Handle, host *outbound.Host, rules *rule.Policy) (egress.Inspector, error) {
-	i, err := inspect.Open(inspect.Options{Dir: s.EgressDir(box.Name), Host: host, Secrets: e.secrets})
-	if err != nil {
-		return nil, err
-	}
-	extra := s.extraCertificates(host)
+// writeCertificates puts certificates where programs inside look for them: that of the
+// sandbox's CA if rules have TLS opened, and those that the host itself trusts beside the
+// system's. It returns the variables by which they are found.
+func (e *Egress) writeCertificates(ctx context.Context, i *inspect.Inspector, host *outbound.Host, inspects bool) (env map[string]string, err error) {
+	env, extra := map[string]string{}, e.service.extraCertificates(host)
 	var files []inspect.File
-	if rules.Inspects() {
+	if inspects {
 		if files, err = i.Files(trustDir); err != nil {
 			return nil, err
 		}
-		maps.Copy(e.env, inspect.Environment(trustDir))
+		maps.Copy(env, inspect.Environment(trustDir))
 		extra = append(extra, files[0].Data...)
 	}
 	if len(extra) > 0 {
 		files = append(files, inspect.File{Name: nodeFile, Data: extra})
-		e.env[nodeVariable] = path.Join(trustDir, nodeFile)
+		env[nodeVariable] = path.Join(trustDir, nodeFile)
 	}
-	return i, writeTrust(ctx, box, files)
+	return env, writeTrust(ctx, e.box, files)
 }
 
 // writeTrust writes files of certificates inside.

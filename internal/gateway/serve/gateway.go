@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/doctor"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gate/overlays"
@@ -48,6 +49,7 @@ type Parts struct {
 	Agents  *host.Host
 	Runs    *execute.Executor
 	Sync    *overlays.Service
+	Egress  *egress.Service
 	Doctor  *doctor.Doctor
 }
 

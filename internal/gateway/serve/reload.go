@@ -20,7 +20,7 @@ type Reloaded struct {
 }
 
 // Reload takes over what can change while the gateway runs: tokens, keys, limits,
-// prices, certificates, origins and names. What is wrong with the configuration
+// prices, rules of egress, certificates, origins and names. What is wrong with the configuration
 // leaves everything as it was.
 func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, error) {
 	next, err := s.Config.Gateway()
@@ -38,6 +38,7 @@ func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, e
 		return nil, err
 	}
 	g.access.Limiter.SetDefaults(quota(&next))
+	g.parts.Egress.Refresh(ctx)
 	err = errors.Join(g.worker.Models().Reload(ctx, s, &llm), g.parts.Models.ReplacePrices(ctx, &llm))
 	if err != nil {
 		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
@@ -82,7 +83,7 @@ func resolveAll(c *config.Config) (all []*config.Agent, err error) {
 		if err != nil {
 			return nil, err
 		}
-		agent.Origins = nil
+		agent.Origins, agent.Sandbox.Egress = nil, config.Egress{} // egress follows the file
 		all = append(all, agent)
 	}
 	return all, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -20,9 +21,15 @@ import (
 // ModelPort is where programs in a sandbox find models.
 const ModelPort = 8080
 
+// ModelAddress is where programs find models that leave the ports of localhost to what
+// they start. It is beside the addresses that stand for names.
+var ModelAddress = netip.AddrFrom4([4]byte{127, 77, 255, 2})
+
 // ModelGrant is a grant under which a sandbox's programs can call models.
 type ModelGrant struct {
 	*grant.Grant
+	// URL is where the models are, without /v1.
+	URL      string
 	listener *machine.PortListener
 	done     chan error
 	endKeys  func()
@@ -32,12 +39,26 @@ type ModelGrant struct {
 // for the commands that are started under the grant. Other grants of the account may be
 // open in the sandbox.
 func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
+	return m.grant(ctx, s, terms, netip.Addr{})
+}
+
+// GrantApart is Grant that serves models at ModelAddress, so that the port is free for
+// what the commands start. A guest of an older build has them at localhost.
+func (m *Proxy) GrantApart(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms) (*ModelGrant, error) {
+	g, err := m.grant(ctx, s, terms, ModelAddress)
+	if errors.Is(err, machine.ErrUnsupported) {
+		return m.Grant(ctx, s, terms)
+	}
+	return g, err
+}
+
+func (m *Proxy) grant(ctx context.Context, s *provide.ReadySandbox, terms *grant.Terms, at netip.Addr) (*ModelGrant, error) {
 	grants := grant.NewGrants(s.Name, s.Machine, m.service.Locks)
 	g, err := grants.Open(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := m.listen(ctx, s.Machine, g.ID())
+	listener, err := m.listen(ctx, s.Machine, g.ID(), at)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve models in the sandbox: %w", err), g.Close())
 	}
@@ -46,7 +67,7 @@ func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), g.Close())
 	}
-	mg := &ModelGrant{Grant: g, listener: listener, done: make(chan error, 1), endKeys: endKeys}
+	mg := &ModelGrant{Grant: g, URL: urlAt(at), listener: listener, done: make(chan error, 1), endKeys: endKeys}
 	door := proxy.AuthenticateByGrant(limits, keys)
 	go func() { mg.done <- m.Serve(grants.Listener(listener, true), door) }()
 	return mg, nil
@@ -54,17 +75,28 @@ func (m *Proxy) Grant(ctx context.Context, s *provide.ReadySandbox, terms *grant
 
 // listen opens the port of models for the callers of one grant, beside the listeners of
 // others.
-func (m *Proxy) listen(ctx context.Context, inside *machine.Machine, id string) (*machine.PortListener, error) {
+func (m *Proxy) listen(ctx context.Context, inside *machine.Machine, id string, at netip.Addr) (*machine.PortListener, error) {
 	options := &machine.PortOptions{
-		WithGrant: true, Grant: id, MaxConns: m.Config.Limits.Connections,
+		WithGrant: true, Grant: id, Address: at, MaxConns: m.Config.Limits.Connections,
 		Gate: func(context.Context, machine.Caller) error { return nil }, // Grants.Listener decides
 	}
 	listener, err := inside.Listen(ctx, ModelPort, options)
-	if !errors.Is(err, machine.ErrUnsupported) {
+	if !errors.Is(err, machine.ErrUnsupported) || at.IsValid() {
 		return listener, err
 	}
 	options.Grant = "" // a guest of an older build, where the grant is the only one
 	return inside.Listen(ctx, ModelPort, options)
+}
+
+// LocalURL is where models are at localhost, without /v1.
+func LocalURL() string { return urlAt(netip.Addr{}) }
+
+// urlAt is where models are at an address; one that is not valid is localhost.
+func urlAt(at netip.Addr) string {
+	if !at.IsValid() {
+		at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return fmt.Sprintf("http://%v:%d", at, ModelPort)
 }
 
 // Close ends the grant, everything that was started under it, the port, and the

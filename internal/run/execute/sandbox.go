@@ -327,10 +327,12 @@ func (p *Sandbox) Grant(ctx context.Context, terms *grant.Terms) (func(context.C
 
 // openEgress gives the run the egress of its agent, under the grant.
 func (p *Sandbox) openEgress(ctx context.Context, s *provide.ReadySandbox) (err error) {
-	c := egress.ConfigOf(s.Plan, policy.HalfIsolated)
-	p.egress, err = p.runs.executor.egress.Open(ctx, s.Handle, s.Plan, egress.Options{Config: &c, Account: p.order.Account, Grant: p.grant.Grant})
+	p.egress, err = p.runs.executor.egress.Open(ctx, s.Handle, s.Plan, egress.Options{Config: egress.Of(policy.HalfIsolated), Account: p.order.Account, Grant: p.grant.Grant})
 	return err
 }
+
+// Denied implements run.Denier.
+func (p *Sandbox) Denied() []string { return p.egress.AllDenials() }
 
 // Remove removes the sandbox and the workspace.
 func (p *Sandbox) Remove(ctx context.Context) error {

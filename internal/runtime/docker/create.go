@@ -96,6 +96,9 @@ func (r *Runtime) prepareCreate(ctx context.Context, spec *sandbox.Spec) (*recip
 		err = r.addResolvConf(made)
 	}
 	if err == nil {
+		err = made.addRoots()
+	}
+	if err == nil {
 		err = r.addLayers(ctx, made)
 	}
 	if err == nil {

@@ -33,6 +33,20 @@ func (r *Runtime) addResolvConf(c *recipe) error {
 	return nil
 }
 
+// addRoots mounts the certificates that programs inside are to trust over the image's.
+func (c *recipe) addRoots() error {
+	taken := slices.ContainsFunc(c.mounts, func(m mount.Mount) bool { return m.Target == sandbox.RootsTarget })
+	if c.spec.TrustedRoots == "" || taken {
+		return nil
+	}
+	p, err := pinPath(c.spec.TrustedRoots, sandbox.RootsTarget)
+	if err != nil {
+		return err
+	}
+	c.mounts = append(c.mounts, p.mount(true))
+	return nil
+}
+
 // writeResolvConf returns the file below the state directory, which all sandboxes share.
 // It is replaced only if its content is another, because sandboxes have it mounted.
 func (r *Runtime) writeResolvConf() (string, error) {

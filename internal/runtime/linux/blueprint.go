@@ -82,6 +82,11 @@ func (d *draft) addTree(i *Instance, guest string, groups []bound) error {
 		return err
 	}
 	d.step(etcFiles(d.spec)...)
+	if d.spec.TrustedRoots != "" {
+		if err := d.bind(d.spec.TrustedRoots, sandbox.RootsTarget, true, hostpath.ID{}); err != nil {
+			return err
+		}
+	}
 	if err := d.addSpecMounts(i); err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type Settings struct {
 	Notices     []string // what a person should know about the installation
 	Getenv      func(string) string
 	PackageRoot string // the directory whose packages images are made of; tests have another than "/"
+	environment config.Environment
+	stamp       string
 	images      func() (*rootfs.Store, error)
 	linux       func() (*linux.Runtime, error)
 }
@@ -62,6 +64,11 @@ func Load(o LoadOptions) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	return load(environment)
+}
+
+func load(environment config.Environment) (*Settings, error) {
+	stamp := stampOf(environment) // before it is read: what changes meanwhile is seen later
 	paths, err := environment.Paths()
 	if err != nil {
 		return nil, err
@@ -74,7 +81,10 @@ func Load(o LoadOptions) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Settings{Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths, Getenv: o.Getenv, PackageRoot: "/"}).withLinux(), nil
+	return (&Settings{
+		Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths,
+		Getenv: environment.Getenv, PackageRoot: "/", environment: environment, stamp: stamp,
+	}).withLinux(), nil
 }
 
 // PrivateState makes sure that no other user can look into the state directory,

@@ -127,15 +127,16 @@ func timeoutOf(o Options) time.Duration {
 	return DefaultTimeout
 }
 
-// Search asks for up to count pages.
-func (e *Engine) Search(ctx context.Context, query string, count int) ([]Hit, error) {
+// Search asks for up to count pages, by a transport that judges and sends the request;
+// nil sends it as the host sends its own.
+func (e *Engine) Search(ctx context.Context, by http.RoundTripper, query string, count int) ([]Hit, error) {
 	if len(query) > maxQuery {
 		return nil, fmt.Errorf("query is longer than %d bytes", maxQuery)
 	}
 	count = min(max(count, 1), MaxResults)
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	answer, err := e.ask(ctx, e.request(e.base, query, count))
+	answer, err := e.ask(ctx, by, e.request(e.base, query, count))
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (e *Engine) Search(ctx context.Context, query string, count int) ([]Hit, er
 }
 
 // ask sends one request. A redirect is not followed: it would take the key along.
-func (e *Engine) ask(ctx context.Context, u *url.URL) ([]byte, error) {
+func (e *Engine) ask(ctx context.Context, by http.RoundTripper, u *url.URL) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -157,6 +158,9 @@ func (e *Engine) ask(ctx context.Context, u *url.URL) ([]byte, error) {
 		request.Header.Set(e.header, e.key)
 	}
 	client := e.host.Client(0)
+	if by != nil {
+		client.Transport = by
+	}
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {

@@ -32,14 +32,14 @@ func TestSearxng(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits, err := engine.Search(t.Context(), "a & b", 5)
+	hits, err := engine.Search(t.Context(), nil, "a & b", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]search.Hit{{Title: "T", URL: "https://a", Snippet: "a & b"}, {Title: "U", URL: "https://b"}}, hits); diff != "" {
 		t.Error(diff)
 	}
-	if one, _ := engine.Search(t.Context(), "x", 1); len(one) != 1 {
+	if one, _ := engine.Search(t.Context(), nil, "x", 1); len(one) != 1 {
 		t.Errorf("%d hits of one", len(one))
 	}
 }
@@ -89,11 +89,11 @@ func TestOddAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, query := range []string{"redirect", "error", "nonsense", "long", "slow", strings.Repeat("q", 2000)} {
-		if _, err := engine.Search(t.Context(), query, 1); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), query) && query == "slow" {
+		if _, err := engine.Search(t.Context(), nil, query, 1); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), query) && query == "slow" {
 			t.Errorf("%.20s: %v", query, err)
 		}
 	}
-	if hits, err := engine.Search(t.Context(), "none", 1); err != nil || len(hits) != 0 {
+	if hits, err := engine.Search(t.Context(), nil, "none", 1); err != nil || len(hits) != 0 {
 		t.Errorf("got %v, %v", hits, err)
 	}
 }

@@ -119,7 +119,7 @@ func (s *Stage) openEgress(ctx context.Context) error {
 		return err
 	}
 	s.server, err = egress.Open(ctx, egress.Options{
-		Policy: policy, Inside: inside{s.Machine}, Outbound: host, Network: s.web, Inspect: inspector,
+		Rules: egress.Rules{Policy: policy, Inspect: inspector}, Inside: inside{s.Machine}, Outbound: host, Network: s.web,
 		Audit: func(e *audit.EgressEvent) error { return s.log.Append(e) },
 	})
 	return err
