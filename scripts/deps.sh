@@ -30,6 +30,9 @@ bash                bash
 systemd-analyze     systemd
 nginx               nginx-light
 tmux                tmux
+ssh                 openssh-client
+rsync               rsync
+/usr/share/doc/libnss-wrapper                        libnss-wrapper
 npm                 npm
 wget                wget
 ssh                 openssh-client

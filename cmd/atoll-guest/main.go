@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/probe"
 	"github.com/atoll-run/atoll/internal/guest/setup"
+	"github.com/atoll-run/atoll/internal/guest/sftp"
 )
 
 const usage = `usage:
@@ -23,6 +24,7 @@ const usage = `usage:
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
   atoll-guest probe                              print what this sandbox lets a program see and do
+  atoll-guest sftp                               serve files over SFTP, on standard input and output
   atoll-guest version                            print the build
 `
 
@@ -45,6 +47,10 @@ func main() {
 		useNetwork(os.Args[1], os.Args[2:])
 	case "probe":
 		if err := probe.Run(os.Stdout); err != nil {
+			fail(1, "atoll-guest: "+err.Error()+"\n")
+		}
+	case "sftp":
+		if err := sftp.Run(os.Stdin, os.Stdout); err != nil {
 			fail(1, "atoll-guest: "+err.Error()+"\n")
 		}
 	case "version":

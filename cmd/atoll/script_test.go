@@ -81,7 +81,7 @@ func TestEngineScript(t *testing.T) {
 // linuxScripts are the scripts of engines that mean any machinery, not Docker.
 var linuxScripts = []string{
 	"crowded", "default_limits", "doctor", "drift", "egress", "egress_attacks", "egress_gh", "egress_pair", "egress_setup", "egress_verbs", "ends", "forward", "host_tools", "hot", "images_build", "inside", "list", "overlay", "prune", "recreate", "room", "run", "run_access", "run_env", "run_flags", "run_json", "run_rm", "run_signals",
-	"run_streams", "runs_private", "service", "sessions", "sync", "tools", "verify", "walls",
+	"run_streams", "runs_private", "service", "sessions", "ssh", "sync", "tools", "verify", "walls",
 }
 
 // directoryScripts are the scripts without a configuration that an ordinary user runs

@@ -14,12 +14,12 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/agentcmd"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/egresscmd"
-	"github.com/atoll-run/atoll/internal/cli/mcpcmd"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/cli/secretscmd"
 	"github.com/atoll-run/atoll/internal/cli/setupcmd"
+	"github.com/atoll-run/atoll/internal/cli/sshcmd"
 	"github.com/atoll-run/atoll/internal/cli/synccmd"
 )
 
@@ -50,8 +50,8 @@ type verb struct {
 var verbs = map[string][]verb{
 	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
-		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
-		{"tool", sandboxcmd.NewToolCommand}, {"mcp", mcpcmd.NewMCPCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
+		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"ssh", sshcmd.NewSSHCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
+		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},
 	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},

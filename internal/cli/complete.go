@@ -28,7 +28,7 @@ type values func(ctx context.Context, e *console.Env) []string
 func argumentValues() map[string]values {
 	return map[string]values{
 		"sandbox ps": sandboxValues, "sandbox verify": sandboxValues, "sandbox fork": sandboxValues, "sandbox stop": sandboxValues, "sandbox rm": sandboxValues,
-		"exec": sandboxValues, "logs": sandboxValues, "stop": sandboxValues, "rm": sandboxValues,
+		"exec": sandboxValues, "ssh": sandboxValues, "logs": sandboxValues, "stop": sandboxValues, "rm": sandboxValues,
 		"runs show": runValues, "runs events": runValues, "runs cost": runValues,
 		"relay show": runValues, "relay status": runValues, "relay push": runValues, "relay take": runValues,
 		"approvals show": approvalValues, "approvals approve": approvalValues, "approvals deny": approvalValues,

@@ -70,7 +70,7 @@ func parsed(t *testing.T, args []string) *cobra.Command {
 	if err := cmd.ValidateArgs(words); err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
-	if takesWords := strings.Contains(cmd.Use, "[TASK]"); cmd.HasSubCommands() && !takesWords && len(words) > 0 {
+	if takesWords := strings.Contains(cmd.Use, "[TASK]") || strings.Contains(cmd.Use, "[SANDBOX"); cmd.HasSubCommands() && !takesWords && len(words) > 0 {
 		t.Fatalf("%q: %s has no command %s", args, cmd.CommandPath(), words[0])
 	}
 	return cmd

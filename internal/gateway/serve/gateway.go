@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,7 +33,6 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/terminal"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
-	"github.com/atoll-run/atoll/internal/mcp"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -87,7 +87,6 @@ type Gateway struct {
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
-	mcp      *mcp.Handler
 	server   *gateway.Server
 	inbound  *membudget.Budget
 	work     sync.WaitGroup
@@ -212,8 +211,6 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Inbound, options.Made = g.inbound, g.made
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
-	g.mcp = mcp.NewHandler(g.logger)
-	g.onClose(g.mcp.Close)
 	g.count()
 	return nil
 }
@@ -225,7 +222,7 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 	}
 	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
-		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &mcpRoute{g, g.mcp, g.rest}, Logger: g.logger,
+		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
 		Access: g.access, Ports: &portproxy.Proxy{Made: g.made},
 		Upgrades: []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
@@ -286,7 +283,6 @@ func (g *Gateway) drain(ctx context.Context) {
 	both.Go(func() { g.logError("tasks that did not finish in time", g.sessions.Drain(within)) })
 	both.Go(func() { g.rest.Drain(within) })
 	both.Wait()
-	g.mcp.Close()
 	parting, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	g.ws.Shutdown(parting)

@@ -1,0 +1,2 @@
+// Package sshcmd has the verbs that let OpenSSH's programs work in sandboxes.
+package sshcmd
