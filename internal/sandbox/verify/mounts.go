@@ -59,6 +59,8 @@ func isExpected(spec *sandbox.Spec, m findings.Mount) bool {
 		return true
 	case spec.Image == hostImage && m.ReadOnly && isHostProgram(m.Target):
 		return true
+	case m.ReadOnly && m.Target == sandbox.RootsTarget: // with the CA of egress
+		return true
 	case spec.Backend != embedded && slices.Contains(engineFiles, m.Target):
 		return true
 	}
