@@ -4,14 +4,14 @@
 # are there already.
 #
 #   scripts/sdks.sh [up]           install the SDKs of OpenAI and Anthropic
-#   scripts/sdks.sh up agents      install Codex, Claude Code and opencode instead
+#   scripts/sdks.sh up agents      install Codex, Claude Code, opencode and Gemini CLI instead
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
 root=${ATOLL_SDKS_DIR:-/var/tmp/atoll-sdks}
 node=node@24.21.0
 sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
-agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33)
+agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
 
 fail() { echo "sdks.sh: $*" >&2; exit 1; }
 

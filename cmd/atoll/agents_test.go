@@ -27,6 +27,7 @@ const repositoryFiles = 10_000
 const (
 	testToken = "sk-ant-oat01-0123456789-of-a-subscription"
 	testKey   = "sk-0123456789-of-the-host"
+	googleKey = "AIza-0123456789-of-the-host"
 )
 
 // agentPlace is a repository and an installation without a configuration, and models
@@ -36,6 +37,7 @@ type agentPlace struct {
 	dir, repository string
 	env             []string
 	claude, codex   *fakellm.Server
+	gemini          *fakellm.Server
 }
 
 func newAgentPlace(t *testing.T, files int) *agentPlace {
@@ -49,10 +51,12 @@ func newAgentPlace(t *testing.T, files int) *agentPlace {
 	p.makeRepository(files)
 	p.claude = p.serve(fakellm.Use("Bash", `{"command":"`+agentScript("claude")+`","description":"Make a file"}`))
 	p.codex = p.serve(fakellm.Use("exec_command", `{"cmd":"`+agentScript("codex")+`"}`))
+	p.gemini = p.serve(fakellm.Use("run_shell_command", `{"command":"`+agentScript("gemini")+`","description":"Make a file"}`))
 	p.env = []string{
 		"HOME=" + filepath.Join(dir, "home"), "ATOLL_STATE_DIR=" + filepath.Join(dir, "state"), "DOCKER_HOST=" + nowhere, "CONTAINER_HOST=" + nowhere,
 		"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "CLAUDE_CODE_OAUTH_TOKEN=" + testToken, "OPENAI_API_KEY=" + testKey,
-		"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(p.claude.BaseURL(), "/v1"), "OPENAI_BASE_URL=" + p.codex.BaseURL(), "GORACE=atexit_sleep_ms=0",
+		"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(p.claude.BaseURL(), "/v1"), "OPENAI_BASE_URL=" + p.codex.BaseURL(),
+		"GEMINI_API_KEY=" + googleKey, "GOOGLE_GEMINI_BASE_URL=" + strings.TrimSuffix(p.gemini.BaseURL(), "/v1"), "GORACE=atexit_sleep_ms=0",
 	}
 	return p
 }
@@ -67,7 +71,11 @@ func agentScript(name string) string {
 	if name == "claude" {
 		wait = "while test -e /workspace/" + savedFile + " && ! grep -qx saved /workspace/" + savedFile + "; do sleep 0.1; done; "
 	}
-	return wait + "echo made by " + name + " >" + name + ".txt && git add " + name + ".txt && git -c user.name=a -c user.email=a@b.example commit -qm made && echo more >>/workspace/0/0.txt && env"
+	git := "git -c user.name=a -c user.email=a@b.example"
+	if name == "gemini" {
+		git = "git" // the name of the home inside is enough
+	}
+	return wait + "echo made by " + name + " >" + name + ".txt && git add " + name + ".txt && " + git + " commit -qm made && echo more >>/workspace/0/0.txt && env"
 }
 
 func (p *agentPlace) serve(turn fakellm.Turn) *fakellm.Server {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 )
 
-// The real Claude Code and Codex work on a real repository with no configuration: they
+// The real Claude Code, Codex and Gemini CLI work on a real repository with no configuration: they
 // change and commit, see what a person saves meanwhile, the host stays as it is, and what
 // a person approves arrives.
 func TestRealAgents(t *testing.T) {
@@ -22,7 +23,7 @@ func TestRealAgents(t *testing.T) {
 	p.env = append(p.env, "PATH="+path)
 	before := p.snapshot()
 	saved := p.saveMeanwhile()
-	for name, server := range map[string]*fakellm.Server{"claude": p.claude, "codex": p.codex} {
+	for name, server := range map[string]*fakellm.Server{"claude": p.claude, "codex": p.codex, "gemini": p.gemini} {
 		out, said := p.must("1", name, "-p", "make a file")
 		if out != "it is made\n" || !strings.Contains(said, "atoll sync review") || !strings.Contains(said, "models ") {
 			t.Errorf("%s: %s%s", name, out, said)
@@ -64,19 +65,19 @@ func TestRealAgentsAsUser(t *testing.T) {
 // and in nothing that the agent saw.
 func (p *agentPlace) checkRequests(server *fakellm.Server, name string) {
 	p.t.Helper()
-	want := map[string]string{"claude": testToken, "codex": testKey}[name]
+	want := map[string]string{"claude": "Bearer " + testToken, "codex": "Bearer " + testKey, "gemini": googleKey}[name]
 	requests := server.Requests()
 	if len(requests) < 2 || server.Err() != nil {
 		p.t.Fatalf("%s: %d requests, %v", name, len(requests), server.Err())
 	}
 	for _, r := range requests {
-		if r.Header.Get("Authorization") != "Bearer "+want || r.Header.Get("X-Api-Key") != "" {
-			p.t.Errorf("%s: the key is in %q and %q", name, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+		if keys := slices.Concat(r.Header["Authorization"], r.Header["X-Api-Key"], r.Header["X-Goog-Api-Key"]); len(keys) != 1 || keys[0] != want {
+			p.t.Errorf("%s: the keys are %q", name, keys)
 		}
 		if name == "claude" && !strings.Contains(r.Header.Get("Anthropic-Beta"), "oauth-2025-04-20") {
 			p.t.Errorf("beta %q", r.Header.Get("Anthropic-Beta"))
 		}
-		if strings.Contains(string(r.Body), testToken) || strings.Contains(string(r.Body), testKey) {
+		if body := string(r.Body); strings.Contains(body, testToken) || strings.Contains(body, testKey) || strings.Contains(body, googleKey) {
 			p.t.Errorf("%s has seen a key:\n%s", name, r.Body)
 		}
 	}
@@ -88,7 +89,7 @@ func (p *agentPlace) review() {
 	p.must("", "sync", "take", "agents")
 	git := exec.CommandContext(p.t.Context(), "git", "log", "--format=%s", "agents")
 	git.Dir = p.repository
-	if out, err := git.CombinedOutput(); err != nil || string(out) != "made\nmade\nbegun\n" {
+	if out, err := git.CombinedOutput(); err != nil || string(out) != "made\nmade\nmade\nbegun\n" {
 		p.t.Errorf("the branch: %s, %v", out, err)
 	}
 	out, _ := p.must("", "sync", "review")
@@ -97,7 +98,7 @@ func (p *agentPlace) review() {
 	}
 	p.must("", "sync", "approve", "0/0.txt")
 	text, err := os.ReadFile(filepath.Join(p.repository, "0", "0.txt"))
-	if err != nil || string(text) != "file 0\nmore\nmore\n" {
+	if err != nil || string(text) != "file 0\nmore\nmore\nmore\n" {
 		p.t.Errorf("approved: %q, %v", text, err)
 	}
 	out, _ = p.must("", "sync", "history", "--json")
@@ -114,7 +115,7 @@ func TestRealAgentsAtATerminal(t *testing.T) {
 	p := newAgentPlace(t, 10)
 	p.env = append(p.env, "PATH="+installedAgents(t))
 	for name, c := range map[string]struct{ ready, quit string }{
-		"claude": {"for agents", "/exit"}, "codex": {"Ask Codex", "/quit"},
+		"claude": {"for agents", "/exit"}, "codex": {"Ask Codex", "/quit"}, "gemini": {"Type your message", "/quit"},
 	} {
 		s := p.screen(name)
 		s.await(c.ready)

@@ -10,14 +10,14 @@ type llmFile struct {
 	Timeouts     *llmTimeoutsFile           `json:"timeouts" doc:"How long an upstream may take."`
 	Limits       *llmLimitsFile             `json:"limits" doc:"How much one caller may ask."`
 	Billing      *llmBillingFile            `json:"billing" doc:"How our figures are compared with LiteLLM's."`
-	AllowMembers []string                   `json:"allowMembers" check:"bodyMember" doc:"Members that requests may have besides those that Atoll knows; tools.NAME is a member of a tool. What steers the gateway behind is refused all the same."`
+	AllowMembers []string                   `json:"allowMembers" check:"bodyMember" doc:"Members that requests may have besides those that Atoll knows; tools.NAME is a member of a tool, generationConfig.NAME one of that member. What steers the gateway behind is refused all the same."`
 	AllowTools   []string                   `json:"allowTools" check:"bodyMember" doc:"Kinds of tools (their type) that run on the caller's side, besides those that Atoll knows."`
 	Embed        *string                    `json:"embeddings" check:"word" doc:"Model that turns memories into vectors, as PROVIDER/NAME, so that memory_search finds them by meaning. Without one it compares words."`
 }
 
 type llmProviderFile struct {
-	Kind   *string      `json:"kind" enum:"litellm|openai|anthropic" doc:"Who answers there. Only LiteLLM is asked for prices and bills."`
-	URL    *string      `json:"url" required:"yes" check:"upstreamURL" doc:"Where the API is, without /v1; unix:/PATH is a socket (not of LiteLLM)."`
+	Kind   *string      `json:"kind" enum:"litellm|openai|anthropic|google" doc:"Who answers there. Only LiteLLM is asked for prices and bills."`
+	URL    *string      `json:"url" required:"yes" check:"upstreamURL" doc:"Where the API is, without /v1 or /v1beta; unix:/PATH is a socket (not of LiteLLM)."`
 	Keys   []llmKeyFile `json:"keys" required:"yes" doc:"Where keys come from; with several, the next one is used while one is refused or throttled."`
 	Models []string     `json:"models" check:"model" doc:"Models that are asked here; a name may end in *. Without any: all that no other provider names."`
 	Admin  *llmKeyFile  `json:"adminKey" doc:"LiteLLM's key for spend logs and virtual keys, if it is not the first of keys."`

@@ -35,7 +35,7 @@ type openclawGatewayFile struct {
 }
 
 type variantFile struct {
-	Preset      *string           `json:"preset" enum:"claude-code|codex|opencode" doc:"Take what is not written here from a known program."`
+	Preset      *string           `json:"preset" enum:"claude-code|codex|gemini|opencode" doc:"Take what is not written here from a known program."`
 	Name        *string           `json:"name" check:"line" doc:"Its name, for people (default: the preset's, or its id)."`
 	Description *string           `json:"description" check:"line" doc:"What it is, for people."`
 	Image       *string           `json:"image" check:"image" doc:"Image that has the program; default: the agent's."`

@@ -39,7 +39,7 @@ type LLM struct {
 // LLMProvider is one of llm.providers.
 type LLMProvider struct {
 	Name      string   `json:"name"`
-	Kind      string   `json:"kind"` // "litellm", "openai" or "anthropic"
+	Kind      string   `json:"kind"` // "litellm", "openai", "anthropic" or "google"
 	URL       string   `json:"url"`
 	Keys      []LLMKey `json:"keys"`
 	Models    []string `json:"models,omitzero"`

@@ -17,20 +17,21 @@ func (l *LLM) fromEnvironment(env Environment) {
 		return
 	}
 	var found []LLMProvider
+	var names []string
 	for _, known := range keyprovider.All() {
 		key, ok := keyIn(env, known.Key)
 		if !ok {
 			continue
 		}
-		found = append(found, providerOf(&known, env, key))
+		found, names = append(found, providerOf(&known, env, key)), append(names, known.Name)
 		l.Model = cmp.Or(l.Model, known.Name+"/"+known.Model)
 	}
 	if len(found) == 0 {
 		return
 	}
 	l.Providers, l.Default = found, false
-	if last := &found[len(found)-1]; len(found) == 1 || last.Name == "openrouter" && found[len(found)-2].Name != "openai" {
-		last.Models = nil // it has whatever the others have not
+	if rest := keyprovider.Rest(names); rest >= 0 {
+		found[rest].Models = nil
 	}
 }
 

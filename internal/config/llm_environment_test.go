@@ -26,6 +26,8 @@ func TestProvidersOfTheEnvironment(t *testing.T) {
 		"openai":     {env: map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://host/v1/"}, model: "openai/gpt-5", models: []string{""}, url: "https://host"},
 		"openrouter": {env: map[string]string{"OPENROUTER_API_KEY": "k"}, model: "openrouter/anthropic/claude-sonnet-4.5", models: []string{""}, url: "https://openrouter.ai/api"},
 		"all":        {env: map[string]string{"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}, model: "anthropic/claude-sonnet-4-5", models: []string{"claude-*", "", "anthropic/*"}, url: "https://api.anthropic.com"},
+		"google":     {env: map[string]string{"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": "https://host/v1beta"}, model: "google/gemini-2.5-pro", models: []string{""}, url: "https://host"},
+		"google too": {env: map[string]string{"GEMINI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}, model: "openrouter/anthropic/claude-sonnet-4.5", models: []string{"", "gemini-*"}, url: "https://openrouter.ai/api"},
 		"two":        {env: map[string]string{"ANTHROPIC_API_KEY": "k", "OPENROUTER_API_KEY": "k"}, model: "anthropic/claude-sonnet-4-5", models: []string{"claude-*", ""}, url: "https://api.anthropic.com"},
 		"local":      {env: map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, model: "openai/gpt-5", models: []string{""}, url: "http://127.0.0.1:11434"},
 		"in clear":   {env: map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://host.example.com/v1"}, model: "openai/gpt-5", models: []string{""}, url: "https://api.openai.com"},

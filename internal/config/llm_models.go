@@ -39,8 +39,10 @@ func adoptProvider(name string, p *Provider) (LLMProvider, error) {
 	case "", "openai-completions", "openai-responses":
 	case "anthropic-messages":
 		out.Kind = "anthropic"
+	case "google-generative-ai":
+		out.Kind, out.URL = "google", strings.TrimSuffix(out.URL, "/v1beta")
 	default:
-		return out, errhint.With(fmt.Errorf("models.providers.%s.api: %s is not spoken here", name, p.API), "known are openai-completions, openai-responses and anthropic-messages")
+		return out, errhint.With(fmt.Errorf("models.providers.%s.api: %s is not spoken here", name, p.API), "known are openai-completions, openai-responses, anthropic-messages and google-generative-ai")
 	}
 	if p.BaseURL == "" {
 		return out, fmt.Errorf("models.providers.%s.baseUrl is missing", name)

@@ -21,14 +21,18 @@ func llmOf(t *testing.T, text string) (config.LLM, error) {
 func TestProvidersOfModels(t *testing.T) {
 	const models = `models:{providers:{
 		o:{baseUrl:"https://o.invalid/v1/",apiKey:"k",models:[{id:"m",cost:{input:1,output:2,cacheRead:0.5}},{id:"free",cost:{input:0,output:0}}]},
-		a:{baseUrl:"https://a.invalid",api:"anthropic-messages",apiKey:{source:"env",id:"K"},models:[]}}}`
+		a:{baseUrl:"https://a.invalid",api:"anthropic-messages",apiKey:{source:"env",id:"K"},models:[]},
+		g:{baseUrl:"https://g.invalid/v1beta",api:"google-generative-ai",apiKey:"k",models:[{id:"gemini-x"}]}}}`
 	l, err := llmOf(t, "{"+models+"}")
-	if err != nil || l.Default || len(l.Providers) != 2 {
+	if err != nil || l.Default || len(l.Providers) != 3 {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	a, o := l.Providers[0], l.Providers[1]
+	a, g, o := l.Providers[0], l.Providers[1], l.Providers[2]
 	if a.Kind != "anthropic" || a.Keys[0].Env != "K" || o.Kind != "openai" || o.URL != "https://o.invalid" || o.Keys[0].Literal.Reveal() != "k" || o.Models[0] != "m" {
 		t.Errorf("%+v, %+v", a, o)
+	}
+	if g.Kind != "google" || g.URL != "https://g.invalid" || g.Models[0] != "gemini-x" {
+		t.Errorf("%+v", g)
 	}
 	if price, ok := l.Prices["m"]; !ok || price.Output != 2 || *price.CachedInput != 0.5 {
 		t.Errorf("price %+v", price)

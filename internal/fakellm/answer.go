@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Answer writes a turn as the request wants it: in its dialect, whole or as a
@@ -17,6 +18,8 @@ func (r *Request) Answer(w http.ResponseWriter, t Turn) {
 		r.Refuse(w, t.Status, "scripted", t.Text)
 	case r.Dialect == Vectors:
 		reply(w, r.vectors())
+	case r.Counts && r.Dialect == Gemini:
+		reply(w, map[string]int{"totalTokens": r.Usage(t).Prompt})
 	case r.Counts:
 		reply(w, map[string]int{"input_tokens": r.Usage(t).Prompt})
 	case r.Stream:
@@ -32,6 +35,8 @@ func (r *Request) whole(t Turn) any {
 		return wholeMessage(r, t)
 	case Responses:
 		return wholeResponse(r, t)
+	case Gemini:
+		return wholeGenerated(r, t)
 	}
 	return wholeChat(r, t)
 }
@@ -42,6 +47,8 @@ func (r *Request) stream(e *events, t Turn) {
 		streamMessage(e, r, t)
 	case Responses:
 		streamResponse(e, r, t)
+	case Gemini:
+		streamGenerated(e, r, t)
 	default:
 		streamChat(e, r, t)
 	}
@@ -64,6 +71,8 @@ func (r *Request) Refuse(w http.ResponseWriter, status int, kind, message string
 	switch r.Dialect {
 	case Messages:
 		body = map[string]any{"type": "error", "error": map[string]any{"type": messageErrors(status), "message": message}}
+	case Gemini:
+		body = object{"error": object{"code": status, "message": message, "status": strings.ToUpper(kind)}}
 	default:
 		body = map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": fmt.Sprint(status)}}
 	}

@@ -19,6 +19,7 @@ const (
 	Messages                 // Anthropic's Messages
 	Responses                // OpenAI's Responses
 	Vectors                  // OpenAI's Embeddings: no conversation at all
+	Gemini                   // Google's generateContent
 )
 
 // endpoints are the ends of the paths that are served.
@@ -32,6 +33,9 @@ var endpoints = []struct {
 	{"/messages/count_tokens", Messages, true},
 	{"/responses", Responses, false},
 	{"/embeddings", Vectors, false},
+	{":generateContent", Gemini, false},
+	{":streamGenerateContent", Gemini, false},
+	{":countTokens", Gemini, true},
 }
 
 // Read reads a request, or says why it is none that is served: with status 404
@@ -60,6 +64,8 @@ func (r *Request) read(body io.Reader) (err error) {
 		return r.readInput()
 	case Vectors:
 		return r.readTexts()
+	case Gemini:
+		return r.readContents()
 	}
 	return nil
 }

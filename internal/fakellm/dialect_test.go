@@ -107,6 +107,12 @@ func TestEveryDialectHoldsAConversation(t *testing.T) {
 			`{"input":[{"role":"user","content":"go"},{"type":"message","role":"assistant","content":"Grüße"},{"type":"function_call","call_id":"call_1_1"},
 			  {"type":"function_call_output","call_id":"call_1_1","output":"file.txt"}]}`,
 		},
+		"gemini": {
+			"beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"exec"}]}]}`,
+			`[{"text":"Grüße"},{"functionCall":{"args":{"command":"ls"},"id":"call_1_1","name":"exec"}}]`,
+			`{"contents":[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"text":"Grüße"}]},{"role":"model","parts":[{"functionCall":{"name":"exec"}}]},
+			  {"role":"user","parts":[{"functionResponse":{"name":"exec","response":{"output":"file.txt"}}}]}]}`,
+		},
 	} {
 		server := listen(t, "tcp", "127.0.0.1:0", fakellm.Script{callsLs, after})
 		server.BeginAnew()
@@ -142,8 +148,31 @@ func TestResponsesAsAStream(t *testing.T) {
 	}
 }
 
+// Every event of Google's API has the count so far, and the last one says why it is the
+// last. A request for JSON gets an example of its schema.
+func TestGeminiAsAStream(t *testing.T) {
+	server := listen(t, "tcp", "127.0.0.1:0", fakellm.Script{callsLs})
+	_, got := send(t, server, "beta/models/m:streamGenerateContent?alt=sse", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)
+	const head, tail = `data: {"candidates":[{"content":{"parts":[`, `"modelVersion":"m","responseId":"resp_1","usageMetadata":{"cachedContentTokenCount":2,"candidatesTokenCount":`
+	want := head + `{"text":"Gr"}],"role":"model"},"index":0}],` + tail + `0,"promptTokenCount":7,"totalTokenCount":7}}` + "\n\n" +
+		head + `{"text":"üß"}],"role":"model"},"index":0}],` + tail + `1,"promptTokenCount":7,"totalTokenCount":8}}` + "\n\n" +
+		head + `{"text":"e"}],"role":"model"},"index":0}],` + tail + `2,"promptTokenCount":7,"totalTokenCount":9}}` + "\n\n" +
+		head + `{"functionCall":{"args":{"command":"ls"},"id":"call_1_1","name":"exec"}}],"role":"model"},"finishReason":"STOP","index":0}],` + tail + `5,"promptTokenCount":7,"totalTokenCount":12}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, got = send(t, server, "beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}],
+		"generationConfig":{"responseJsonSchema":{"type":"object","properties":{"choice":{"type":"string","enum":["flash","pro"]},"score":{"type":"integer"}}}}}`)
+	if !strings.Contains(got, `{"text":"{\"choice\":\"flash\",\"score\":1}"}`) {
+		t.Error(got)
+	}
+}
+
 func TestCountsTokens(t *testing.T) {
 	server := listen(t, "tcp", "127.0.0.1:0", fakellm.Script{callsLs})
+	if _, got := send(t, server, "beta/models/m:countTokens", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`); got != `{"totalTokens":7}` {
+		t.Error(got)
+	}
 	if _, got := send(t, server, "/messages/count_tokens", `{"messages":[{"role":"user","content":"hi"}]}`); got != `{"input_tokens":7}` {
 		t.Error(got)
 	}

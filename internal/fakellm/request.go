@@ -28,6 +28,11 @@ type Request struct {
 	Tools []Tool          `json:"tools"`
 	Input json.RawMessage `json:"input"` // of a Responses request: what becomes Messages
 	Texts []string        `json:"-"`     // of a request for vectors: what becomes them
+
+	Contents   []content `json:"contents"` // of Google's API: what becomes Messages
+	Generation struct {
+		Schema *schema `json:"responseJsonSchema"`
+	} `json:"generationConfig"`
 }
 
 // Tool is one that was offered; where its name is depends on the dialect.
@@ -36,6 +41,7 @@ type Tool struct {
 	Function struct {
 		Name string `json:"name"`
 	} `json:"function"`
+	Functions []Tool `json:"functionDeclarations"`
 }
 
 // Message is one of a conversation.
@@ -89,7 +95,12 @@ func (r *Request) Last() string {
 // ToolNames are the names of the tools that were offered.
 func (r *Request) ToolNames() (names []string) {
 	for _, tool := range r.Tools {
-		names = append(names, tool.Name+tool.Function.Name)
+		for _, f := range tool.Functions {
+			names = append(names, f.Name)
+		}
+		if name := tool.Name + tool.Function.Name; name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -108,8 +108,8 @@ func (s *Server) next(request *Request) (Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, request)
-	if request.Dialect == Vectors {
-		return Turn{}, nil // no script says anything about them
+	if turn, ok := request.aside(); ok {
+		return turn, nil
 	}
 	s.player.Anew = s.anew
 	turn, err := s.player.Next(request)

@@ -51,6 +51,7 @@ type Args struct {
 	Task        []string `json:"task"`        // one task, without a person; nil if the program cannot do that
 	Model       []string `json:"model"`       // where a model is named
 	Prompt      []string `json:"prompt"`      // where a task is given
+	Stay        []string `json:"stay"`        // instead of Prompt, at a terminal
 }
 
 // File is a settings file below the home inside.
@@ -139,7 +140,11 @@ func (p *Preset) Argv(v Values, alone bool, added []string) []string {
 	}
 	fixed := len(argv)
 	argv = append(argv, added...)
-	if v.Task != "" {
+	switch {
+	case v.Task == "":
+	case !alone && p.Args.Stay != nil:
+		argv = append(argv, p.Args.Stay...)
+	default:
 		argv = append(argv, p.Args.Prompt...)
 	}
 	for i := range argv {

@@ -43,14 +43,16 @@ func TestBuiltinPresetsAreWhole(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	p, shell := builtin(t, "codex"), builtin(t, "shell")
+	p, shell, gemini := builtin(t, "codex"), builtin(t, "shell"), builtin(t, "gemini")
 	for name, c := range map[string]struct {
 		got  []string
 		want string
 	}{
-		"interactive": {p.Argv(preset.Values{}, false, nil), "codex --dangerously-bypass-approvals-and-sandbox"},
-		"a task":      {p.Argv(preset.Values{Task: "-x {model}", Model: "m"}, true, []string{"--last", "{task}"}), "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m --last {task} -- -x {model}"},
-		"a command":   {shell.Argv(preset.Values{}, false, []string{"make", "test"}), "make test"},
+		"interactive":  {p.Argv(preset.Values{}, false, nil), "codex --dangerously-bypass-approvals-and-sandbox"},
+		"a task":       {p.Argv(preset.Values{Task: "-x {model}", Model: "m"}, true, []string{"--last", "{task}"}), "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m --last {task} -- -x {model}"},
+		"one word":     {gemini.Argv(preset.Values{Task: "mcp"}, true, nil), "gemini --yolo --output-format stream-json --prompt=mcp"},
+		"a first task": {gemini.Argv(preset.Values{Task: "-x", Model: "m"}, false, nil), "gemini --yolo --model m --prompt-interactive=-x"},
+		"a command":    {shell.Argv(preset.Values{}, false, []string{"make", "test"}), "make test"},
 	} {
 		if got := strings.Join(c.got, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

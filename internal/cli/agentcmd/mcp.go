@@ -116,3 +116,16 @@ func (s *start) writeServers(ctx context.Context, to *guestfs.Files) (added map[
 	_, err = to.Write(ctx, path.Join(s.values().Home, s.preset.MCP.To), text, &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true})
 	return nil, err
 }
+
+// withServers returns the content of a settings file with MCP servers: a member of its JSON
+// object, or tables after its text.
+func withServers(content, servers []byte, isJSON bool) []byte {
+	switch before := bytes.TrimSpace(content); {
+	case !isJSON || len(servers) == 0:
+		return slices.Concat(content, servers)
+	case string(before) == "{}":
+		return servers
+	default:
+		return slices.Concat(bytes.TrimSuffix(before, []byte("}")), []byte(","), bytes.TrimPrefix(servers, []byte("{")))
+	}
+}

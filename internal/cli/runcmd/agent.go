@@ -62,8 +62,9 @@ agent works on the checkout: in its sandbox, the one of atoll shell, where chang
 are kept apart until they are approved (atoll sync), and with a conversation of its
 own. --agent, --session, --account, --scope, --branch and --work-item mean others.
 
-A key in ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY is enough to ask a
-model; the configuration can name others (docs/agent.md). atoll demo needs none.
+A key in ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY or GEMINI_API_KEY is
+enough to ask a model; the configuration can name others (docs/agent.md). atoll demo
+needs none.
 
 With --branch or --work-item the agent works on a branch of the configured
 repository; what it has committed is judged and pushed when it has ended

@@ -5,6 +5,7 @@ package keyprovider
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -25,14 +26,28 @@ func All() []Provider {
 			"openrouter", "openai", "https://openrouter.ai/api", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "anthropic/claude-sonnet-4.5",
 			[]string{"anthropic/*", "openai/*", "google/*", "meta-llama/*", "mistralai/*", "deepseek/*", "qwen/*", "x-ai/*", "moonshotai/*", "z-ai/*", "openrouter/*"},
 		},
+		{"google", "google", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "gemini-2.5-pro", []string{"gemini-*", "gemma-*"}},
 	}
+}
+
+// Rest returns which of the providers of these names is asked for whatever the others do
+// not name: the only one, or OpenRouter; -1 where OpenAI, which names none, is among
+// several, or there is neither.
+func Rest(names []string) int {
+	switch {
+	case len(names) == 1:
+		return 0
+	case slices.Contains(names, "openai"):
+		return -1
+	}
+	return slices.Index(names, "openrouter")
 }
 
 // Address is the address that the environment names, if a key can be sent there: over
 // an encrypted connection, or one of this machine; else the provider's own. Client
-// libraries write it with /v1 at its end.
+// libraries write it with a version at its end.
 func (p *Provider) Address(named string) string {
-	address := strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1")
+	address := strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(named, "/"), "/v1"), "/v1beta")
 	u, err := url.Parse(address)
 	switch {
 	case named == "" || err != nil:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/model/grant"
+	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
 )
 
 const (
@@ -124,7 +125,7 @@ func (x *exchange) endCall(a *http.Response) {
 // newRequest makes the request to the upstream. All of it is ours, but for the
 // body and the three fields that addPassed takes over.
 func (x *exchange) newRequest(ctx context.Context) *http.Request {
-	r := &http.Request{Method: x.route.method, URL: x.provider.at(x.route.upstream, query(x.c.q.Target)), Header: x.newHeader()}
+	r := &http.Request{Method: x.route.method, URL: x.provider.at(x.provider.pathOf(x.route), x.route.query(x.c.q.Target)), Header: x.newHeader()}
 	x.sending = &sentBody{}
 	if x.route.kind == routeAsk {
 		x.setBody(r)
@@ -167,11 +168,7 @@ var (
 func (x *exchange) newHeader() http.Header {
 	h := make(http.Header, 16)
 	h["User-Agent"], h["Accept-Encoding"], h["Accept"] = ownAgent, ownEncoding, ownAccept
-	if x.provider.Header == "x-api-key" {
-		h["X-Api-Key"] = []string{x.secret}
-	} else {
-		h["Authorization"] = []string{"Bearer " + x.secret}
-	}
+	x.addKey(h)
 	if !x.provider.OmitIdentity {
 		x.caller.headers.add(h, x.id)
 		h[endUserField] = []string{x.endUser()}
@@ -182,6 +179,19 @@ func (x *exchange) newHeader() http.Header {
 		h["Content-Type"] = ownType
 	}
 	return h
+}
+
+// addKey adds the key in the field that the upstream reads it from. Google's server reads
+// it from another one in OpenAI's dialect.
+func (x *exchange) addKey(h http.Header) {
+	switch header := x.provider.Header; {
+	case header == "x-api-key":
+		h["X-Api-Key"] = []string{x.secret}
+	case header == googleKeyField && x.dialect == dialect.Google:
+		h["X-Goog-Api-Key"] = []string{x.secret}
+	default:
+		h["Authorization"] = []string{"Bearer " + x.secret}
+	}
 }
 
 // The names of fields in the form that net/http keeps them in.

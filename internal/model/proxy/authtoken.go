@@ -45,7 +45,7 @@ func AuthenticateByToken(verify Verify, budgets Budgets) Authenticate {
 // sentToken returns the token of a request, from any header that clients put keys
 // into.
 func sentToken(q *h1.Request) []byte {
-	for _, name := range []string{"x-atoll-token", "authorization", "x-api-key"} {
+	for _, name := range []string{"x-atoll-token", "authorization", "x-api-key", googleKeyField} {
 		value := q.Get(name)
 		if rest, ok := cutPrefixFold(value, "bearer "); ok {
 			value = bytes.TrimSpace(rest)

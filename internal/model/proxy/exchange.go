@@ -84,6 +84,9 @@ func (x *exchange) prepare() *dialect.Problem {
 	if x.caller, p = x.c.admit(&x.c.q); p != nil {
 		return p
 	}
+	if p := x.checkGoogle(); p != nil {
+		return p
+	}
 	if x.entered = x.s.enter(x.caller); !x.entered {
 		return busy("too many requests of this caller are under way")
 	}
@@ -156,7 +159,7 @@ func checkEncoding(q *h1.Request) *dialect.Problem {
 // checkBody parses the body and refuses what the caller may not ask for.
 func (x *exchange) checkBody() *dialect.Problem {
 	o := &x.s.options
-	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true, Allowed: o.Allowed}
+	rules := ask.Rules{Strict: x.caller.Strict, MaxN: o.MaxN, MaxOutput: o.MaxOutput, InjectUsage: true, ForbidUnsent: true, Allowed: o.Allowed, Model: x.route.model, Stream: x.route.stream}
 	if err := x.w.ask.Read(&x.ask, x.body, x.route.shape, &rules); err != nil {
 		refusal, _ := errors.AsType[*ask.Refusal](err)
 		return &dialect.Problem{Status: refusal.Status, Code: refusal.Code, Message: refusal.Error()}
@@ -170,6 +173,9 @@ func (x *exchange) checkBody() *dialect.Problem {
 		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.stats.asked + " is configured"}
 	}
 	x.setProvider(p)
+	if !p.speaks(x.dialect) {
+		return &dialect.Problem{Status: 404, Code: "dialect_not_served", Message: "the provider of model " + x.stats.asked + " has neither Messages nor Responses: ask it in Google's API, or with Chat Completions"}
+	}
 	x.ask.Identify(x.endUser())
 	return nil
 }
@@ -196,8 +202,8 @@ func EndUser(installation, agent string) string {
 
 // reserve reserves the most that the request can cost.
 func (x *exchange) reserve() *dialect.Problem {
-	if x.route.shape == ask.Count {
-		return nil // count_tokens costs nothing
+	if x.route.shape.IsCount() {
+		return nil // counting costs nothing
 	}
 	var err error
 	x.reservation, err = x.s.options.Ledger.Reserve(x.s.ctx, &usage.Call{

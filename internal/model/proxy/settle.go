@@ -114,8 +114,8 @@ func (x *exchange) outcome() usage.Outcome {
 	switch {
 	case m.Plausible():
 		o.Tokens = usage.Tokens{Input: u.Input - u.Cached - u.Written, CachedInput: u.Cached, CacheWrite: u.Written, Output: u.Output, Reasoning: u.Reasoning}
-		if x.stats.denied != "" && !x.stats.complete && x.dialect == dialect.Anthropic {
-			// The report is from the beginning: this dialect counts as it goes.
+		if x.stats.denied != "" && !x.stats.complete && (x.dialect == dialect.Anthropic || x.dialect == dialect.Google) {
+			// The report is from the beginning: these dialects count as they go.
 			o.Tokens.Output = max(o.Tokens.Output, x.bounded(x.stats.maxTokens()))
 			o.Estimated = true
 		}

@@ -210,6 +210,9 @@ func (x *exchange) wireLost(why error) bool {
 
 func (x *exchange) sendStreamError(p *dialect.Problem) error {
 	x.stats.status, x.stats.denied = p.Status, p.Code+": "+p.Message
+	if x.dialect == dialect.Google {
+		x.sendBareError(p)
+	}
 	x.w.text = x.dialect.AppendStreamError(x.w.text[:0], p, x.stats.events)
 	x.w.out.Append(x.w.text)
 	if err := x.flush(true); err != nil || !x.timeIsOver(time.Now()) {

@@ -20,7 +20,7 @@ import (
 // Upstream is the server that requests go to.
 type Upstream struct {
 	URL    string         // http://, https:// or unix:PATH; its path is put before ours
-	Header string         // that the key goes into: authorization (default) or x-api-key
+	Header string         // that the key goes into: authorization (default), x-api-key or, of Google's server, x-goog-api-key
 	Beta   string         // added to the header anthropic-beta; "" adds nothing
 	Host   *outbound.Host // proxies and certificates; nil: those of the environment
 	TLS    *tls.Config    // nil: that of Host
@@ -107,7 +107,7 @@ func (u *upstream) parse() error {
 		return fmt.Errorf("the upstream's address begins with %q: http, https and unix are known", at.Scheme)
 	}
 	u.address = net.JoinHostPort(at.Hostname(), cmp.Or(at.Port(), ports[at.Scheme]))
-	prefix := strings.TrimSuffix(strings.TrimSuffix(at.EscapedPath(), "/"), "/v1")
+	prefix := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(at.EscapedPath(), "/"), "/v1"), "/v1beta")
 	base, err := url.Parse(at.Scheme + "://" + at.Host + prefix)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/h1"
 	"github.com/atoll-run/atoll/internal/membudget"
-	"github.com/atoll-run/atoll/internal/model/proxy/ask"
 	"github.com/atoll-run/atoll/internal/model/proxy/dialect"
 )
 
@@ -20,7 +19,7 @@ func (x *exchange) wholeAnswer(a *http.Response) bool {
 		x.stats.count(len(x.body)) // what has come of it is paid for
 		return x.fail(err)
 	}
-	if a.StatusCode < 300 && x.route.shape != ask.Count {
+	if a.StatusCode < 300 && !x.route.shape.IsCount() {
 		x.w.meter.Whole(answer)
 		x.stats.count(len(answer))
 	}
@@ -90,6 +89,8 @@ func (x *exchange) maskError(a *http.Response, answer []byte) *dialect.Problem {
 		return &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream sent us elsewhere, where we do not go"}
 	case a.StatusCode == 401:
 		return &dialect.Problem{Status: 502, Code: "upstream_refused", Message: "the upstream does not take the proxy's key"}
+	case a.StatusCode == 400 && x.provider.Header == googleKeyField && bytes.Contains(answer, []byte(`"API_KEY_INVALID"`)): // Google's 401
+		return &dialect.Problem{Status: 502, Code: "upstream_refused", Message: "the upstream does not take the proxy's key"}
 	case a.StatusCode == 402 && looksLikeJSON(answer):
 		return nil // clients do not retry it, and another Atoll behind this one names the budget
 	case bytes.Contains(answer, []byte(`"budget_exceeded"`)):
@@ -158,6 +159,7 @@ func (x *exchange) modelsOf() ([]string, *dialect.Problem) {
 		return nil, problem
 	}
 	ids, err := dialect.ModelIDs(answer)
+	ids = x.provider.googleIDs(ids)
 	if err != nil || a.StatusCode != 200 {
 		return nil, &dialect.Problem{Status: 502, Code: "upstream_failed", Message: "the upstream does not list its models"}
 	}

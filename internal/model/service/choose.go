@@ -43,7 +43,7 @@ const (
 
 // ErrNoModel means that nothing says which model is to be asked.
 var ErrNoModel = errhint.With(errors.New("no model is configured"),
-	"put ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
+	"put ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY or GEMINI_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
 var scriptedCandidate = Candidate{scriptedProvider + "/demo", scriptedModel, chat.APICompletions, 128 << 10, 0, false}
@@ -150,7 +150,7 @@ func (a *Service) candidate(cfg *config.LLM, name string) (Candidate, error) {
 		return Candidate{}, err
 	}
 	if !ok || at < 0 {
-		return Candidate{}, errhint.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai and openrouter with their keys in the environment")
+		return Candidate{}, errhint.With(fmt.Errorf("model %q: there is no provider %q", name, provider), "write PROVIDER/NAME; providers are those of llm.providers or models.providers, or anthropic, openai, openrouter and google with their keys in the environment")
 	}
 	c := Candidate{Name: name, ID: id, API: chat.APICompletions}
 	if cfg.Providers[at].Kind == "anthropic" {

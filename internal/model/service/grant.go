@@ -154,6 +154,7 @@ func ModelEnv() map[string]string {
 	base := fmt.Sprintf("http://localhost:%d", ModelPort)
 	return map[string]string{
 		"OPENAI_BASE_URL": base + "/v1", "OPENAI_API_KEY": noKey, "ANTHROPIC_BASE_URL": base, "ANTHROPIC_API_KEY": noKey,
+		"GOOGLE_GEMINI_BASE_URL": base, "GEMINI_API_KEY": noKey,
 	}
 }
 

@@ -119,8 +119,11 @@ func (m *Proxy) providers(ctx context.Context) (all []proxy.Provider, err error)
 			IdleTimeout: milliseconds(times.IdleMs), TotalTimeout: milliseconds(times.TotalMs),
 			OmitIdentity: p.Kind != config.DefaultLLMProvider,
 		}
-		if p.Kind == "anthropic" && !p.Bearer {
+		switch {
+		case p.Kind == "anthropic" && !p.Bearer:
 			up.Header = "x-api-key"
+		case p.Kind == "google":
+			up.Header = "x-goog-api-key"
 		}
 		up.Beta = p.Beta
 		if p.CAFile != "" {

@@ -154,7 +154,7 @@ func (c *call) log() {
 }
 
 // callTypes are LiteLLM's names of the dialects.
-var callTypes = map[fakellm.Dialect]string{fakellm.Chat: "acompletion", fakellm.Messages: "anthropic_messages", fakellm.Responses: "aresponses", fakellm.Vectors: "aembedding"}
+var callTypes = map[fakellm.Dialect]string{fakellm.Chat: "acompletion", fakellm.Messages: "anthropic_messages", fakellm.Responses: "aresponses", fakellm.Vectors: "aembedding", fakellm.Gemini: "agenerate_content"}
 
 func (c *call) metadata() map[string]any {
 	metadata := map[string]any{"litellm_call_id": c.ask.Header.Get("x-litellm-call-id")}

@@ -166,7 +166,7 @@ func (s *Server) Err() error {
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/chat/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/embeddings"} {
+	for _, path := range []string{"/chat/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/embeddings", "/v1beta/models/{call}"} {
 		mux.HandleFunc("POST "+path, s.serve)
 	}
 	mux.HandleFunc("GET /v1/models", s.models)

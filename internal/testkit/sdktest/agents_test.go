@@ -18,6 +18,8 @@ var agentPrograms = map[string]string{
 {"provider": {"atoll": {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "http://localhost:8080/v1", "apiKey": "none-needed"}, "models": {"claude-words": {}}}}}
 END
 /node_modules/.bin/opencode run -m atoll/claude-words 'say hello'`,
+	"gemini": `mkdir -p /tmp/gemini /tmp/.gemini && cd /tmp/gemini && echo '{"security":{"auth":{"selectedType":"gemini-api-key"}}}' >/tmp/.gemini/settings.json
+SANDBOX=atoll GEMINI_CLI_NO_RELAUNCH=true GEMINI_CLI_TRUST_WORKSPACE=true /node_modules/.bin/gemini -m claude-words -p 'say hello'`,
 }
 
 // The agents themselves, each of a hundred megabytes and more, are asked for with

@@ -22,6 +22,7 @@ import (
 var presets = map[string]fakellm.Turn{
 	"claude-code": fakellm.Use("Bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
 	"opencode":    fakellm.Use("bash", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
+	"gemini":      fakellm.Use("run_shell_command", `{"command":"echo made by hand >made.txt && cat made.txt","description":"Make a file"}`),
 	"codex":       fakellm.Use("exec_command", `{"cmd":"echo made by hand >made.txt && cat made.txt"}`),
 }
 
@@ -86,17 +87,26 @@ func (p presetRun) do(t *testing.T) *run.Receipt {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = runs.Close() })
-	var seen strings.Builder
+	var seen, said strings.Builder
 	r, err := runs.Do(t.Context(), &execute.Task{
 		ID: "preset", Variant: "it", Timeout: patience, Messages: []chat.Message{{Role: chat.User, Text: "make the file"}},
-	}, func(e run.Event) { seen.WriteString(e.Type + ":" + e.Text + " ") })
+	}, func(e run.Event) {
+		if e.Type == "text_delta" { // comes in pieces
+			said.WriteString(e.Text)
+			return
+		}
+		seen.WriteString(e.Type + ":" + e.Text + " ")
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"tool_call:", "tool_result:made by hand", "text_delta:it is made"} { // as it happened
+	for _, part := range []string{"tool_call:", "tool_result:made by hand"} { // as it happened
 		if !strings.Contains(seen.String(), part) {
 			t.Errorf("nothing told of %q: %s", part, seen.String())
 		}
+	}
+	if !strings.Contains(said.String(), "it is made") {
+		t.Errorf("the words are %q", said.String())
 	}
 	t.Logf("%d MB at most, %v", r.PeakMemory>>20, r.Ended.Sub(r.Started).Round(time.Millisecond))
 	return r

@@ -3,6 +3,7 @@
 package mcpservers
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,6 +32,7 @@ type entry struct {
 	Env         map[string]string `json:"env" toml:"env"`
 	EnvVars     []any             `json:"-" toml:"env_vars"`
 	URL         string            `json:"url" toml:"url"`
+	HTTPURL     string            `json:"httpUrl" toml:"-"` // as Gemini CLI writes it
 	Headers     map[string]string `json:"headers" toml:"http_headers"`
 	EnvHeaders  map[string]string `json:"-" toml:"env_http_headers"`
 	BearerToken string            `json:"-" toml:"bearer_token_env_var"`
@@ -80,7 +82,7 @@ func list(all map[string]entry) (servers []Server) {
 			continue
 		}
 		servers = append(servers, Server{
-			Name: name, Command: e.Command, Args: e.Args, URL: e.URL,
+			Name: name, Command: e.Command, Args: e.Args, URL: cmp.Or(e.URL, e.HTTPURL),
 			Confidential: len(e.Env)+len(e.EnvVars)+len(e.Headers)+len(e.EnvHeaders) > 0 || e.BearerToken != "",
 		})
 	}

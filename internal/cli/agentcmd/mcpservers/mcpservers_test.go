@@ -9,9 +9,9 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	text := `{"mcpServers": {"b": {"type": "http", "url": "https://b.example/mcp", "headers": {"Authorization": "x"}}, "odd": 7}, "other": 1,
+	text := `{"mcpServers": {"b": {"type": "http", "url": "https://b.example/mcp", "headers": {"Authorization": "x"}}, "c": {"httpUrl": "https://c.example/mcp"}, "odd": 7}, "other": 1,
 		"projects": {"/p": {"mcpServers": {"a": {"command": "files", "args": ["--root", "."]}}}, "/q": {"mcpServers": {"c": {}}}}}`
-	want := []Server{{Name: "a", Command: "files", Args: []string{"--root", "."}}, {Name: "b", URL: "https://b.example/mcp", Confidential: true}, {Name: "odd"}}
+	want := []Server{{Name: "a", Command: "files", Args: []string{"--root", "."}}, {Name: "b", URL: "https://b.example/mcp", Confidential: true}, {Name: "c", URL: "https://c.example/mcp"}, {Name: "odd"}}
 	if diff := cmp.Diff(want, ReadJSON([]byte(text), "/p")); diff != "" {
 		t.Error(diff)
 	}

@@ -11,13 +11,21 @@ type Shape int
 
 // The shapes.
 const (
-	Chat       Shape = iota // Chat Completions
-	Messages                // Anthropic's Messages
-	Count                   // count_tokens of Messages
-	Responses               // OpenAI's Responses
-	Compact                 // responses/compact
-	Embeddings              // vectors of texts
+	Chat          Shape = iota // Chat Completions
+	Messages                   // Anthropic's Messages
+	Count                      // count_tokens of Messages
+	Responses                  // OpenAI's Responses
+	Compact                    // responses/compact
+	Embeddings                 // vectors of texts
+	Generate                   // Google's generateContent, whole or as a stream
+	GenerateCount              // countTokens of it
 )
+
+// IsCount reports whether a request only asks for its size, which costs nothing.
+func (s Shape) IsCount() bool { return s == Count || s == GenerateCount }
+
+// isGoogle reports whether a body is of Google's API.
+func (s Shape) isGoogle() bool { return s == Generate || s == GenerateCount }
 
 // Rules are the limits of a request.
 type Rules struct {
@@ -27,9 +35,11 @@ type Rules struct {
 	InjectUsage  bool  // have the upstream report the usage of a stream
 	ForbidUnsent bool  // strict: say store:false where nothing is said
 	Allowed      *Allowed
+	Model        string // that the path names; the body must not name one then
+	Stream       bool   // the path asks for a stream
 }
 
-// Ask is what a request asks for. Model lies in the body.
+// Ask is what a request asks for.
 type Ask struct {
 	Model        []byte
 	Stream       bool
@@ -85,7 +95,10 @@ func NewReader() *Reader { return &Reader{scan: jsonscan.New()} }
 
 // Read reads a body into a. The error is a *Refusal.
 func (r *Reader) Read(a *Ask, body []byte, shape Shape, rules *Rules) error {
-	*a = Ask{N: 1, MaxOutput: -1}
+	*a = Ask{N: 1, MaxOutput: -1, Stream: rules.Stream}
+	if shape.isGoogle() {
+		a.Model = []byte(rules.Model)
+	}
 	r.rules, r.shape, r.ask, r.spots, r.media, r.medias = rules, shape, a, editPoints{}, 0, 0
 	r.inputs = 0
 	if shape == Embeddings {

@@ -26,6 +26,8 @@ const (
 	messagesMembers = "cache_control context_management inference_geo max_tokens messages output_config output_format speed stop_sequences system thinking top_k"
 	responseMembers = "client_metadata context_management include input instructions max_output_tokens max_tool_calls parallel_tool_calls prompt_cache_key prompt_cache_retention reasoning stream_options text top_logprobs truncation"
 	vectorMembers   = "dimensions encoding_format input model safety_identifier user"
+	generateMembers = "cachedContent contents generationConfig safetySettings serviceTier store systemInstruction toolConfig tools"
+	countMembers    = "contents"
 )
 
 // storedMembers have the provider keep, fetch or run something. The open policy
@@ -42,6 +44,9 @@ var members = [...]names{
 	Responses:  setOf(everyMember, responseMembers, storedMembers),
 	Compact:    setOf(everyMember, responseMembers, storedMembers),
 	Embeddings: setOf(vectorMembers),
+
+	Generate:      setOf(generateMembers),
+	GenerateCount: setOf(countMembers),
 }
 
 // priced are members that change what a call costs, with the values that do not
@@ -50,6 +55,7 @@ var priced = map[string][]string{
 	"service_tier":  {"auto", "default", "flex", "standard", "standard_only"},
 	"speed":         {"standard"},
 	"inference_geo": {"global"},
+	"serviceTier":   {"flex", "standard", "unspecified"},
 }
 
 // isIdentity names the members that LiteLLM and providers read as the person who

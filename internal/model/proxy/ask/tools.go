@@ -50,7 +50,7 @@ func (r *Reader) toolMember(key []byte) {
 	var space [32]byte
 	name := appendLower(space[:0], key)
 	switch {
-	case r.rules.Strict && !toolMembers[string(key)] && !r.rules.Allowed.hasToolMember(key):
+	case r.rules.Strict && !r.knownToolMembers()[string(key)] && !r.rules.Allowed.hasToolMember(key):
 		field := "tools." + printable(key)
 		r.scan.Skip()
 		r.refuse("provider_egress", field, "this field of a tool is not known and may name something that the provider fetches or runs: llm.allowMembers in the configuration allows it")
@@ -59,6 +59,14 @@ func (r *Reader) toolMember(key []byte) {
 	default:
 		r.member(name)
 	}
+}
+
+// knownToolMembers returns the members that tools of the request's dialect may have.
+func (r *Reader) knownToolMembers() names {
+	if r.shape.isGoogle() {
+		return googleToolMembers
+	}
+	return toolMembers
 }
 
 func (r *Reader) toolType() {

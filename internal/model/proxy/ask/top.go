@@ -27,6 +27,8 @@ func (r *Reader) top() {
 // topMember reads one member of the outermost object.
 func (r *Reader) topMember(key []byte) {
 	switch {
+	case r.shape.isGoogle():
+		r.googleMember(key)
 	case isIdentity(key):
 		r.identity(string(key))
 	case !members[r.shape][string(key)]:

@@ -45,6 +45,10 @@ func (r *Reader) object() {
 // member reads the value of a member by the meaning of its name, which is given
 // in lower case: a provider may ignore case.
 func (r *Reader) member(name []byte) {
+	if r.shape.isGoogle() && googleOpaque[string(name)] {
+		r.scan.Skip()
+		return
+	}
 	switch string(name) {
 	case "url", "image_url", "file_url", "audio_url", "video_url", "document_url", "server_url", "image", "uri", "file_uri", "fileuri", "video", "audio_uri":
 		r.address(name)

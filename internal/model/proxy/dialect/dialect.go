@@ -13,6 +13,7 @@ const (
 	OpenAI    Dialect = iota // Chat Completions, and whatever has no dialect of its own
 	Anthropic                // Messages
 	Responses                // OpenAI's Responses
+	Google                   // Google's generateContent
 )
 
 func (d Dialect) String() string {
@@ -21,6 +22,8 @@ func (d Dialect) String() string {
 		return "messages"
 	case Responses:
 		return "responses"
+	case Google:
+		return "gemini"
 	}
 	return "chat"
 }
@@ -32,6 +35,8 @@ func Of(shape ask.Shape) Dialect {
 		return Anthropic
 	case ask.Responses, ask.Compact:
 		return Responses
+	case ask.Generate, ask.GenerateCount:
+		return Google
 	}
 	return OpenAI
 }

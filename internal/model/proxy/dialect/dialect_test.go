@@ -40,6 +40,13 @@ func TestUsageOfStreams(t *testing.T) {
 	if u := m.Usage; !m.Plausible() || u.Input != 4 || u.Output != 2 || u.Cached != 1 || u.Reasoning != 1 || u.Model != "gpt-5" {
 		t.Errorf("responses: %+v", u)
 	}
+	m, v = feed(dialect.Google,
+		`{"candidates":[{"content":{"parts":[{"text":"\"usageMetadata\":{\"promptTokenCount\":999}"}]}}],"usageMetadata":{"promptTokenCount":10},"modelVersion":"gemini-x"}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"args":{"usageMetadata":{"promptTokenCount":999}}}}]}}]}`,
+		`{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":5,"thoughtsTokenCount":3,"toolUsePromptTokenCount":2,"totalTokenCount":20,"promptTokensDetails":[{"modality":"TEXT","tokenCount":10}]}}`)
+	if u := m.Usage; !m.Plausible() || u.Input != 12 || u.Output != 8 || u.Cached != 4 || u.Reasoning != 3 || u.Model != "gemini-x" || v[2] != dialect.Content {
+		t.Errorf("gemini: %+v", u)
+	}
 }
 
 func TestUsageThatIsNotBelieved(t *testing.T) {
@@ -49,6 +56,11 @@ func TestUsageThatIsNotBelieved(t *testing.T) {
 	} {
 		m, _ := feed(dialect.OpenAI, `{"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[],"usage":`+usage+`}`)
 		if m.Plausible() {
+			t.Errorf("%s is believed: %+v", usage, m.Usage)
+		}
+	}
+	for _, usage := range []string{`{"promptTokenCount":-1}`, `{"promptTokenCount":5,"thoughtsTokenCount":1e9}`, `{"promptTokenCount":"5"}`, `{"totalTokenCount":5}`, `[]`} {
+		if m, _ := feed(dialect.Google, `{"usageMetadata":`+usage+`}`); m.Plausible() {
 			t.Errorf("%s is believed: %+v", usage, m.Usage)
 		}
 	}
@@ -62,7 +74,7 @@ func TestUsageThatIsNotBelieved(t *testing.T) {
 
 func TestErrorsAreJSONInEveryDialect(t *testing.T) {
 	p := &dialect.Problem{Status: 402, Code: "budget_exceeded", Message: "the \"run\"\n\\ has spent\x00 its budget\u2028"}
-	for _, d := range []dialect.Dialect{dialect.OpenAI, dialect.Anthropic, dialect.Responses} {
+	for _, d := range []dialect.Dialect{dialect.OpenAI, dialect.Anthropic, dialect.Responses, dialect.Google} {
 		if body := d.AppendError(nil, p); !json.Valid(body) {
 			t.Errorf("%s: %s", d, body)
 		}
@@ -73,6 +85,9 @@ func TestErrorsAreJSONInEveryDialect(t *testing.T) {
 		}
 	}
 	if got := string(dialect.Anthropic.AppendError(nil, p)); !strings.HasPrefix(got, `{"type":"error","error":{"type":"billing_error"`) {
+		t.Error(got)
+	}
+	if got := string(dialect.Google.AppendError(nil, p)); !strings.HasPrefix(got, `{"error":{"code":402,"message":"`) || !strings.Contains(got, `"status":"PERMISSION_DENIED"`) || !strings.Contains(got, `"reason":"budget_exceeded"`) {
 		t.Error(got)
 	}
 	if got := string(dialect.OpenAI.AppendError(nil, p)); !strings.Contains(got, `"type":"budget_exceeded"`) || !strings.Contains(got, `"code":"budget_exceeded"`) {
@@ -94,9 +109,10 @@ func TestModels(t *testing.T) {
 
 func FuzzMeter(f *testing.F) {
 	f.Add(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}`)
+	f.Add(`{"usageMetadata":{"promptTokenCount":2147483648,"toolUsePromptTokenCount":2147483648,"candidatesTokenCount":1,"thoughtsTokenCount":2}}`)
 	f.Add(`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`)
 	f.Fuzz(func(t *testing.T, data string) {
-		for _, d := range []dialect.Dialect{dialect.OpenAI, dialect.Anthropic, dialect.Responses} {
+		for _, d := range []dialect.Dialect{dialect.OpenAI, dialect.Anthropic, dialect.Responses, dialect.Google} {
 			m, _ := feed(d, data, data)
 			if u := m.Usage; m.Plausible() && (u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > 1<<34) {
 				t.Fatalf("%q: %+v", data, u)

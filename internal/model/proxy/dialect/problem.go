@@ -52,8 +52,44 @@ func anthropicKind(status int) string {
 	return "invalid_request_error"
 }
 
+// googleKind returns Google's name of a status. For a status that Google does not have
+// it is one after which clients do not ask again.
+func googleKind(status int) string {
+	switch status {
+	case 401:
+		return "UNAUTHENTICATED"
+	case 402, 403:
+		return "PERMISSION_DENIED"
+	case 404, 405:
+		return "NOT_FOUND"
+	case 429:
+		return "RESOURCE_EXHAUSTED"
+	case 500:
+		return "INTERNAL"
+	case 502, 503:
+		return "UNAVAILABLE"
+	case 408, 504:
+		return "DEADLINE_EXCEEDED"
+	}
+	return "INVALID_ARGUMENT"
+}
+
+// appendGoogle appends an error as Google writes it. The code for programs is the
+// reason of a detail.
+func appendGoogle(dst []byte, p *Problem) []byte {
+	dst = append(dst, `{"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(p.Status), 10)
+	dst = appendText(append(dst, `,"message":`...), p.Message)
+	dst = appendText(append(dst, `,"status":`...), googleKind(p.Status))
+	dst = appendText(append(dst, `,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"atoll","reason":`...), p.Code)
+	return append(dst, `}]}}`...)
+}
+
 // AppendError appends the body of an error.
 func (d Dialect) AppendError(dst []byte, p *Problem) []byte {
+	if d == Google {
+		return appendGoogle(dst, p)
+	}
 	if d == Anthropic {
 		dst = append(dst, `{"type":"error","error":`...)
 	} else {

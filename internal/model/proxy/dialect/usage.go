@@ -53,7 +53,7 @@ const (
 
 // Event reads the data of one event of a stream.
 func (m *Meter) Event(data []byte) EventKind {
-	if m.began && !tellsUsage(data) {
+	if m.began && !m.dialect.tellsUsage(data) {
 		if string(data) == "[DONE]" {
 			return Final
 		}
@@ -66,10 +66,13 @@ func (m *Meter) Event(data []byte) EventKind {
 // Whole reads an answer that is not a stream.
 func (m *Meter) Whole(body []byte) { m.document(body) }
 
-// tellsUsage reports whether there is a member named usage that is not null. Text of the model
-// cannot look like one: its quotes are escaped.
-func tellsUsage(data []byte) bool {
+// tellsUsage reports whether there is a member with the usage that is not null. Text of
+// the model cannot look like one: its quotes are escaped.
+func (d Dialect) tellsUsage(data []byte) bool {
 	name := []byte(`"usage"`)
+	if d == Google {
+		name = []byte(`"usageMetadata"`)
+	}
 	for {
 		at := bytes.Index(data, name)
 		if at < 0 {
@@ -94,6 +97,9 @@ func (m *Meter) document(data []byte) EventKind {
 		return Content
 	}
 	s.Open()
+	if m.dialect == Google {
+		return m.google()
+	}
 	usage, choices := false, false
 	for key, ok := s.Key(); ok; key, ok = s.Key() {
 		switch string(key) {
