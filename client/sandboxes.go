@@ -23,6 +23,11 @@ func (c *Client) Sandbox(ctx context.Context, id string) (*api.Sandbox, error) {
 	return get[api.Sandbox](ctx, c, pathWith(sandboxes+"/", id, ""), nil)
 }
 
+// SandboxMetrics returns what a sandbox uses.
+func (c *Client) SandboxMetrics(ctx context.Context, id string) (*api.SandboxMetrics, error) {
+	return get[api.SandboxMetrics](ctx, c, pathWith(sandboxes+"/", id, "/metrics"), nil)
+}
+
 // ExtendSandbox moves the deadline of a sandbox to so many seconds from now.
 func (c *Client) ExtendSandbox(ctx context.Context, id string, seconds int64) (*api.Sandbox, error) {
 	return do[api.Sandbox](ctx, c, http.MethodPost, pathWith(sandboxes+"/", id, "/extend"), &api.ExtendSandbox{TimeoutSeconds: seconds})

@@ -159,7 +159,7 @@ func (r *reader) write(name, text string, mode os.FileMode) {
 // listen.
 const wrapper = `#!/bin/bash
 case " $* " in
-*" --help "*) exec %[1]q "$@" ;;
+*" --help "* | *" --background "*) exec %[1]q "$@" ;;
 " gateway "* | " proxy "*) ;;
 *) exec %[1]q "$@" ;;
 esac

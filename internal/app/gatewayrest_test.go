@@ -20,7 +20,18 @@ import (
 )
 
 // restClient serves an installation over HTTP, as somebody.
-func restClient(b *bureau, as access.Caller) *client.Client {
+func restClient(b *bureau, as access.Caller, adjust ...func(*rest.Options)) *client.Client {
+	b.t.Helper()
+	c, err := client.New(client.Options{URL: restServer(b, as, adjust...)})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(c.Close)
+	return c
+}
+
+// restServer serves everybody as one caller, at the address that it returns.
+func restServer(b *bureau, as access.Caller, adjust ...func(*rest.Options)) string {
 	b.t.Helper()
 	options := serve.RESTOptions(b.app.Parts(), b.runs)
 	options.Identify = func(*http.Request) (*access.Caller, error) { return &as, nil }
@@ -29,14 +40,13 @@ func restClient(b *bureau, as access.Caller) *client.Client {
 		b.t.Fatal(err)
 	}
 	options.Made = made
+	for _, f := range adjust {
+		f(&options)
+	}
 	server := rest.New(options)
 	listener := httptest.NewServer(server)
-	c, err := client.New(client.Options{URL: listener.URL})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { server.Close(); made.Close(); c.Close(); listener.Close() })
-	return c
+	b.t.Cleanup(func() { server.Close(); made.Close(); listener.CloseClientConnections(); listener.Close() })
+	return listener.URL
 }
 
 // A task that is given over HTTP is carried out in a sandbox, asks a model, is

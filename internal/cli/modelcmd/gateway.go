@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/secret"
@@ -19,13 +20,18 @@ import (
 // NewGatewayCommand returns the command `atoll gateway`.
 func NewGatewayCommand(c *console.Env) *cobra.Command {
 	e := &env{c}
-	var o serve.Options
+	var o gatewayOptions
 	cmd := &cobra.Command{
 		Use:   "gateway [--listen HOST:PORT]",
-		Short: "Serve sessions and runs to many users and programs",
-		Long: `Serve sessions and runs to many users and programs: OpenClaw's gateway protocol
-over WebSocket, and HTTP for everything. Callers have a token of atoll token
-create; the user who started it reaches it over a socket in the state directory.
+		Short: "Serve sandboxes, sessions and runs to many users and programs",
+		Long: `Serve sandboxes, sessions and runs to many users and programs: OpenClaw's gateway
+protocol over WebSocket, and HTTP for everything. Callers have a token of atoll
+token create; the user who started it reaches it over a socket in the state
+directory. Without a provider of models it serves sandboxes.
+
+With --private it listens on that socket alone, and ends after a minute in which
+nobody used it. --background is for programs of this user: it prints the socket of
+the gateway that runs, after it has started a private one if there was none.
 
 SIGTERM ends it when what is under way is finished, or the grace is over; SIGHUP
 reads tokens, keys, limits, prices and certificates again. Rules of egress follow
@@ -33,12 +39,43 @@ the file without it. It logs JSON to standard error.`,
 		Example: `  atoll token create --role run --account acct-7 --runs 4
   atoll gateway`,
 		Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return e.runGateway(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			if o.background {
+				return e.startInBackground(cmd.Context(), o.Idle)
+			}
+			return e.runGateway(cmd.Context(), o.Options)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Listen, "listen", nil, "`address` to serve, HOST:PORT (again for more; default: gateway.bind and gateway.port, 127.0.0.1:18789)")
 	console.TimeFlag(cmd, &o.Grace, "grace", serve.Grace, "how long tasks and runs have to finish when it ends")
+	flags.BoolVar(&o.Private, "private", false, "serve this user's programs on the socket in the state directory alone")
+	console.LifeFlag(cmd, &o.Idle, "idle", 0, "end when nobody was connected, and no sandbox had a deadline, for this `time` (default: never, 1m with --private)")
+	flags.BoolVar(&o.background, "background", false, "start a private one unless one runs, and print its socket")
 	return cmd
+}
+
+// gatewayOptions are the flags of the gateway.
+type gatewayOptions struct {
+	serve.Options
+	background bool
+}
+
+// defaultIdle is after which a private gateway ends that nobody uses.
+const defaultIdle = time.Minute
+
+// check refuses flags that exclude each other, and sets what follows from others.
+func (o *gatewayOptions) check(cmd *cobra.Command) error {
+	if (o.Private || o.background) && len(o.Listen) > 0 {
+		return console.Usage(cmd, errhint.With(errors.New("a private gateway listens on its socket alone"), "leave --listen out"))
+	}
+	if (o.Private || o.background) && o.Idle == 0 {
+		o.Idle = defaultIdle
+	}
+	return nil
 }
 
 func (e *env) runGateway(ctx context.Context, o serve.Options) error {

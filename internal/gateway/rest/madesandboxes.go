@@ -51,12 +51,21 @@ func (s *Server) createSandbox(c *call, _ *none, body *api.CreateSandbox) (*api.
 	if len(account) > maxName || strings.ContainsAny(account, "\r\n\x00") {
 		return nil, invalid(api.FieldError{Pointer: "/account", Detail: fmt.Sprintf("must be one line of at most %d bytes", maxName)})
 	}
-	r, err := s.Made.Create(c.ctx(), &sandboxes.Request{CreateSandbox: body, Account: account, MostSandboxes: c.quota().Sandboxes})
+	r, err := s.Made.Create(c.ctx(), &sandboxes.Request{CreateSandbox: body, Account: account, MostSandboxes: c.quota().Sandboxes, Bound: c.isBound()})
 	if err != nil {
 		return nil, err
 	}
 	c.w.Header().Set("Location", "/api/v1/sandboxes/"+r.ID)
 	return c.sandboxOf(r)
+}
+
+// sandboxMetrics says what a sandbox uses.
+func (s *Server) sandboxMetrics(c *call, _, _ *none) (*api.SandboxMetrics, error) {
+	r, err := c.madeSandbox()
+	if err != nil {
+		return nil, err
+	}
+	return s.Made.Metrics(c.ctx(), r)
 }
 
 func (s *Server) removeSandbox(c *call, _, _ *none) (*api.Sandbox, error) {

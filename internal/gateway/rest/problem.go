@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/membudget"
+	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
@@ -71,7 +72,11 @@ func errorKinds() []errorKind {
 		{take.ErrDiverged, http.StatusConflict, "sync_diverged"},
 		{gate.ErrNoReason, http.StatusUnprocessableEntity, "invalid_request"},
 		{provide.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
+		{service.ErrNoModel, http.StatusUnprocessableEntity, "no_model"},
 		{sandboxes.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
+		{sandboxes.ErrEgress, http.StatusForbidden, "egress_not_allowed"},
+		{sandboxes.ErrLimit, http.StatusForbidden, "limit_exceeds_quota"},
+		{sandboxes.ErrGit, http.StatusUnprocessableEntity, "git_failed"},
 		{sandboxes.ErrNoTemplate, http.StatusNotFound, "template_not_found"},
 		{sandboxes.ErrTemplateExists, http.StatusConflict, "template_exists"},
 		{sandboxes.ErrStopped, http.StatusConflict, "sandbox_stopped"},

@@ -95,6 +95,9 @@ func New(o Options) *Server {
 	return s
 }
 
+// Running returns how many runs are under way.
+func (s *Server) Running() int { return s.active.running() }
+
 // Drain accepts no more runs, waits for those under way until the context ends, and
 // cancels the rest.
 func (s *Server) Drain(ctx context.Context) { s.active.drain(ctx) }

@@ -21,6 +21,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/v1/sandboxes/{id}", "getSandbox", access.Read, "Show a sandbox", answers(s.getSandbox)},
 		{http.MethodPost, "/api/v1/sandboxes", "createSandbox", access.Run, "Make a sandbox and start it", answers(s.createSandbox)},
 		{http.MethodDelete, "/api/v1/sandboxes/{id}", "removeSandbox", access.Run, "End a sandbox, whatever is done in it, and remove it with its files", answers(s.removeSandbox)},
+		{http.MethodGet, "/api/v1/sandboxes/{id}/metrics", "getSandboxMetrics", access.Read, "Show what a sandbox uses", answers(s.sandboxMetrics)},
 		{http.MethodPost, "/api/v1/sandboxes/{id}/extend", "extendSandbox", access.Run, "Move the deadline of a sandbox", answers(s.extendSandbox)},
 		{http.MethodPost, "/api/v1/sandboxes/{id}/stop", "stopSandbox", access.Run, "Stop a sandbox and all its commands; its files stay", answers(s.stopSandbox)},
 		{http.MethodPost, "/api/v1/sandboxes/{id}/start", "startSandbox", access.Run, "Start a stopped sandbox", answers(s.startSandbox)},

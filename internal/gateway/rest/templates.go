@@ -12,7 +12,7 @@ func (s *Server) forkSandbox(c *call, _ *none, body *api.ForkSandbox) (*api.Sand
 		return nil, err
 	}
 	r, err := s.Made.Fork(c.ctx(), source, &sandboxes.Request{
-		CreateSandbox: &api.CreateSandbox{Metadata: body.Metadata, TimeoutSeconds: body.TimeoutSeconds}, MostSandboxes: c.quota().Sandboxes,
+		CreateSandbox: &api.CreateSandbox{Metadata: body.Metadata, TimeoutSeconds: body.TimeoutSeconds}, MostSandboxes: c.quota().Sandboxes, Bound: c.isBound(),
 	})
 	if err != nil {
 		return nil, err

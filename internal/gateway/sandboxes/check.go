@@ -37,7 +37,7 @@ func check(q *api.CreateSandbox) error {
 	case q.OnDeadline != "" && q.OnDeadline != OnDeadlineRemove && q.OnDeadline != OnDeadlineStop:
 		return &InvalidError{"/onDeadline", "must be remove or stop"}
 	}
-	for _, err := range []error{checkMetadata(q.Metadata), checkEnv(q.Env), checkLimits(q.Limits)} {
+	for _, err := range []error{checkMetadata(q.Metadata), checkEnv(q.Env), checkLimits(q.Limits), checkRules(q.Egress), checkWorkspace(q)} {
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type Request struct {
 	*api.CreateSandbox
 	Account       string // whose it is
 	MostSandboxes int    // that the account may have; 0 is no limit
+	Bound         bool   // by a caller that is bound to the account, and may not go beyond the operator's limits and rules
 }
 
 // Create makes a sandbox and starts it. On an error nothing is left.
@@ -49,6 +50,9 @@ func (s *Service) create(ctx context.Context, q *Request, source *Record) (*Reco
 		return nil, err
 	}
 	if err := checkPlan(p, q.CreateSandbox); err != nil {
+		return nil, err
+	}
+	if err := s.checkAllowed(ctx, q, p); err != nil {
 		return nil, err
 	}
 	r := s.newRecord(q, id, p)
@@ -98,6 +102,9 @@ func adjust(s *provide.Settings, agent *config.Agent, q *api.CreateSandbox) {
 	if q.Limits != nil {
 		adjustLimits(&box.Docker, q.Limits)
 	}
+	if q.Egress != nil {
+		box.Egress = egressOf(&box.Egress, q.Egress.Allow)
+	}
 }
 
 func adjustLimits(docker *config.Docker, l *api.SandboxLimits) {
@@ -131,7 +138,7 @@ func (s *Service) newRecord(q *Request, id string, p *plan.Plan) *Record {
 	}
 	r := &Record{
 		ID: id, Template: q.Template, Name: p.Spec.Name, Account: q.Account, Phase: Creating, Created: s.Now().UTC(), OnDeadline: OnDeadlineRemove, Metadata: q.Metadata,
-		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), Request: q.CreateSandbox},
+		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), Request: q.CreateSandbox, Bound: q.Bound},
 	}
 	r.Deadline = r.Created.Add(timeout)
 	if q.OnDeadline != "" {
@@ -150,13 +157,27 @@ func (s *Service) make(ctx context.Context, who provide.Subject, r *Record) erro
 		return err
 	}
 	r.Details.SearchPath, r.Details.Roots = ready.Plan.SearchPath, rootsOf(ready.Plan)
-	if err := s.records.finish(ctx, r, Ready); err != nil {
-		ready.Release()
+	reached, err := s.furnish(ctx, r, ready)
+	if err == nil {
+		err = s.records.finish(ctx, r, Ready)
+	}
+	if err != nil {
+		(&connection{ready, reached}).Release()
 		return err
 	}
 	r.Phase = Ready
-	s.keep(r, ready)
+	s.keep(r, ready.Machine, &connection{ready, reached})
 	return nil
+}
+
+// furnish puts into a new sandbox what its request names, and opens its egress.
+func (s *Service) furnish(ctx context.Context, r *Record, ready *provide.ReadySandbox) (*names, error) {
+	if w := r.Details.Request.Workspace; w != nil && w.Git != "" {
+		if err := s.clone(ctx, r, ready, w); err != nil {
+			return nil, err
+		}
+	}
+	return s.openEgress(ctx, r, ready.Handle, ready.Plan)
 }
 
 // rootsOf are the directories of a sandbox whose files may be reached: all that its

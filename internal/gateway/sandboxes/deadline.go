@@ -50,6 +50,14 @@ func (s records) nextDeadline(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(ms.Int64), nil
 }
 
+// Unfinished reports whether there is a sandbox whose deadline is to come, or that is
+// being made or removed.
+func (s *Service) Unfinished(ctx context.Context) (found bool, err error) {
+	row := s.records.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM api_sandboxes WHERE phase IN ('creating', 'removing') OR phase = 'ready' AND deadline_ms < ?)", never.UnixMilli())
+	err = s.records.db.Explain(row.Scan(&found))
+	return found, err
+}
+
 // endDue ends what is due, and what was to be removed and is still there.
 func (s *Service) endDue() (failed bool) {
 	due, err := s.records.query(s.ctx, "WHERE phase = 'ready' AND deadline_ms <= ? OR phase = 'removing'", s.Now().UnixMilli())

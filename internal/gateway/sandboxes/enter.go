@@ -9,7 +9,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // keepOpen is how long the connection to a sandbox stays open after its last use, so
@@ -21,6 +20,7 @@ type live struct {
 	id      string
 	machine *machine.Machine
 	release func()
+	names   *names          // nil if it reaches nothing
 	ctx     context.Context // ends when the sandbox is ended; everything in it does
 	end     context.CancelCauseFunc
 	users   int
@@ -64,6 +64,18 @@ func (i *Inside) Explain(err error) error {
 // handle is a sandbox in use, of package sandbox or provide.
 type handle interface{ Release() }
 
+// connection is a sandbox in use with its egress, if it has one.
+type connection struct {
+	handle
+	names *names
+}
+
+// Release closes the egress, with the processes that have it, and ends the use.
+func (c *connection) Release() {
+	c.names.Close()
+	c.handle.Release()
+}
+
 // Enter returns a running sandbox to work in.
 func (s *Service) Enter(ctx context.Context, r *Record) (*Inside, error) {
 	if r.Phase != Ready {
@@ -81,9 +93,13 @@ func (s *Service) Enter(ctx context.Context, r *Record) (*Inside, error) {
 	case err != nil:
 		return nil, err
 	}
-	l := s.add(r, h.Machine, h)
-	if l == nil {
+	reached, err := s.reopenEgress(ctx, r, h)
+	if err != nil {
 		h.Release()
+		return nil, err
+	}
+	l := s.add(r, h.Machine, &connection{h, reached})
+	if l == nil {
 		return nil, ErrEnding
 	}
 	return s.inside(ctx, r, l), nil
@@ -91,13 +107,10 @@ func (s *Service) Enter(ctx context.Context, r *Record) (*Inside, error) {
 
 // keep makes the connection to a sandbox that was just made the one that later users
 // join.
-func (s *Service) keep(r *Record, ready *provide.ReadySandbox) {
-	l := s.add(r, ready.Machine, ready)
-	if l == nil {
-		ready.Release()
-		return
+func (s *Service) keep(r *Record, m *machine.Machine, c *connection) {
+	if l := s.add(r, m, c); l != nil {
+		s.leave(l)
 	}
-	s.leave(l)
 }
 
 // join adds a user to the connection that there is; nil if there is none.
@@ -115,30 +128,41 @@ func (s *Service) join(id string) *live {
 	return l
 }
 
-// add makes a connection the one that later users join, with one user. It returns nil
-// if the service is closed or the sandbox is being ended.
-func (s *Service) add(r *Record, m *machine.Machine, h handle) *live {
+// add makes a connection the one that later users join, with one user. It releases the
+// connection and returns nil if the service is closed or the sandbox is being ended.
+func (s *Service) add(r *Record, m *machine.Machine, c *connection) *live {
+	l, added := s.addOrJoin(r, m, c)
+	if !added {
+		c.Release()
+	}
+	return l
+}
+
+// addOrJoin is add without the release of a connection that is not needed.
+func (s *Service) addOrJoin(r *Record, m *machine.Machine, c *connection) (_ *live, added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
-		return nil
+		return nil, false
 	}
 	if old := s.live[r.ID]; old != nil {
 		if old.ended {
-			return nil
+			return nil, false
 		}
 		old.users++ // another was quicker
 		if old.idle != nil {
 			old.idle.Stop()
 			old.idle = nil
 		}
-		h.Release()
-		return old
+		return old, false
 	}
 	ctx, end := context.WithCancelCause(s.ctx)
-	l := &live{id: r.ID, machine: m, release: h.Release, ctx: ctx, end: end, users: 1, unused: make(chan struct{})}
+	l := &live{id: r.ID, machine: m, release: c.Release, names: c.names, ctx: ctx, end: end, users: 1, unused: make(chan struct{})}
 	s.live[r.ID] = l
-	return l
+	if c.names != nil {
+		context.AfterFunc(c.names.grant.Context(), func() { s.drop(l) })
+	}
+	return l, true
 }
 
 // inside returns one user's share of a connection.
@@ -167,7 +191,9 @@ func (s *Service) isLast(l *live) bool {
 	if l.users--; l.users > 0 || l.ended {
 		return l.users == 0
 	}
-	l.idle = time.AfterFunc(keepOpen, func() { s.closeIdle(l) })
+	if l.names == nil { // what has egress keeps it, and with it its connection
+		l.idle = time.AfterFunc(keepOpen, func() { s.closeIdle(l) })
+	}
 	return false
 }
 
@@ -180,6 +206,20 @@ func (s *Service) closeIdle(l *live) {
 	}
 	s.mu.Unlock()
 	if idle {
+		l.release()
+	}
+}
+
+// drop takes a connection away from later users, which make another one, because the
+// grant of its egress has ended. Its last user releases it.
+func (s *Service) drop(l *live) {
+	s.mu.Lock()
+	mine, used := !l.ended, l.users > 0
+	if mine {
+		s.dropLocked(l)
+	}
+	s.mu.Unlock()
+	if mine && !used {
 		l.release()
 	}
 }

@@ -30,7 +30,17 @@ const (
 )
 
 // Command returns the command that a request describes, in this sandbox.
-func (r *Record) Command(q *api.ExecRequest) (*machine.Command, error) {
+func (i *Inside) Command(q *api.ExecRequest) (*machine.Command, error) {
+	command, err := i.Record.command(q, i.live.names.environment())
+	if err != nil {
+		return nil, err
+	}
+	command.Grant = i.live.names.grantID()
+	return command, nil
+}
+
+// command is Command with the variables that egress needs.
+func (r *Record) command(q *api.ExecRequest, more map[string]string) (*machine.Command, error) {
 	if err := checkExec(q); err != nil {
 		return nil, err
 	}
@@ -42,6 +52,7 @@ func (r *Record) Command(q *api.ExecRequest) (*machine.Command, error) {
 	if passed["PATH"] == "" {
 		passed["PATH"] = provide.DefaultPath
 	}
+	maps.Copy(passed, more)
 	maps.Copy(passed, env.Passed)
 	return &machine.Command{
 		Argv: q.Argv, Shell: q.Command, Env: sandbox.EnvList(passed), Dir: r.Path(q.Dir), Timeout: time.Duration(q.TimeoutSeconds * float64(time.Second)),

@@ -52,7 +52,8 @@ type Details struct {
 	Env          map[string]string `json:"env"`
 	AllowSecret  []string          `json:"allowSecret,omitempty"`
 	Roots        []Root            `json:"roots"`
-	PortToken    string            `json:"portToken"` // that requests to its ports need
+	PortToken    string            `json:"portToken"`      // that requests to its ports need
+	Bound        bool              `json:"bound,omitzero"` // see Request
 	// Request is what it was made from.
 	Request *api.CreateSandbox `json:"request"`
 }

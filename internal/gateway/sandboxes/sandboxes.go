@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -32,6 +33,8 @@ func (e *InvalidError) Error() string { return e.Pointer + ": " + e.Detail }
 // Options configure a Service.
 type Options struct {
 	In *provide.Installation
+	// Egress opens the names that sandboxes reach; nil if they reach none.
+	Egress *egress.Service
 	// Audit records a command before it is started. On an error it is not started.
 	Audit  func(*audit.ExecEvent) error
 	Logger *slog.Logger     // nil discards

@@ -30,11 +30,11 @@ func (s *Service) Fork(ctx context.Context, source *Record, q *Request) (*Record
 		return nil, ErrEnding
 	}
 	request := *source.Details.Request
-	request.Metadata, request.TimeoutSeconds = q.Metadata, q.TimeoutSeconds
+	request.Metadata, request.TimeoutSeconds, request.Workspace = q.Metadata, q.TimeoutSeconds, nil
 	if err := check(&request); err != nil {
 		return nil, err
 	}
-	return s.create(ctx, &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: q.MostSandboxes}, source)
+	return s.create(ctx, &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: q.MostSandboxes, Bound: source.Details.Bound || q.Bound}, source)
 }
 
 // makeFrom makes the sandbox of a record with the files of another.
@@ -97,7 +97,8 @@ func (s *Service) Snapshot(ctx context.Context, source *Record, name string, mos
 		return nil, err
 	}
 	request := *source.Details.Request
-	q := &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: mostSandboxes}
+	request.Workspace = nil
+	q := &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: mostSandboxes, Bound: source.Details.Bound}
 	return s.keepSnapshot(ctx, source, q, name)
 }
 
@@ -144,6 +145,9 @@ func (s *Service) fromTemplate(ctx context.Context, q *Request) (*Record, error)
 	request.Image = from.Image
 	if request.Limits == nil {
 		request.Limits = from.Limits
+	}
+	if request.Egress == nil {
+		request.Egress = from.Egress
 	}
 	env := maps.Clone(from.Env)
 	if env == nil {

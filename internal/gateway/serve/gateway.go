@@ -57,6 +57,10 @@ type Parts struct {
 type Options struct {
 	Listen []string      // HOST:PORT each; none is the configuration's
 	Grace  time.Duration // for what is under way when it ends; 0 is the default
+	// Private listens on the socket of the state directory alone, and starts even where
+	// models cannot be asked: it serves the programs of its own user.
+	Private bool
+	Idle    time.Duration // after which it ends if it is not used; 0 is never
 }
 
 // Grace is how long tasks and runs have to finish when a gateway ends.
@@ -77,6 +81,8 @@ type Gateway struct {
 	parts    *Parts
 	config   config.Gateway
 	grace    time.Duration
+	idle     time.Duration
+	private  bool
 	logger   *slog.Logger
 	lock     *filelock.Lock
 	access   *access.Access
@@ -100,7 +106,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(o.Listen) == 0 {
+	if len(o.Listen) == 0 && !o.Private {
 		o.Listen = []string{cfg.Address()}
 	}
 	if o.Grace <= 0 {
@@ -109,7 +115,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 	if err := gateway.Check(gateway.Options{Listen: o.Listen, TLS: certificate(&cfg), Trusted: cfg.TrustedNetwork}); err != nil {
 		return nil, err
 	}
-	g := &Gateway{parts: p, config: cfg, grace: o.Grace, logger: p.Logger}
+	g := &Gateway{parts: p, config: cfg, grace: o.Grace, idle: o.Idle, private: o.Private, logger: p.Logger}
 	if err := g.open(ctx, o.Listen); err != nil {
 		g.close()
 		return nil, err
@@ -143,7 +149,11 @@ func (g *Gateway) openLock(context.Context) (err error) {
 // openWork makes what carries out tasks and runs, and ends or resumes what a
 // process that died left of them.
 func (g *Gateway) openWork(ctx context.Context) (err error) {
-	if g.worker, err = NewWorker(ctx, g.parts); err != nil {
+	if g.worker, err = NewWorker(ctx, g.parts); err != nil && g.private {
+		g.logger.WarnContext(ctx, "models cannot be asked", "error", err)
+		g.worker, err = newWorkerWithoutModels(ctx, g.parts)
+	}
+	if err != nil {
 		return err
 	}
 	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
@@ -184,7 +194,7 @@ func OpenSandboxes(ctx context.Context, p *Parts) (*sandboxes.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sandboxes.Open(ctx, sandboxes.Options{In: p.Installation, Logger: p.Logger, Audit: func(e *audit.ExecEvent) error { return log.Append(e) }})
+	return sandboxes.Open(ctx, sandboxes.Options{In: p.Installation, Egress: p.Egress, Logger: p.Logger, Audit: func(e *audit.ExecEvent) error { return log.Append(e) }})
 }
 
 // openProtocols makes both languages of the service.
@@ -256,6 +266,8 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-g.server.Failed():
+	case <-g.unused(ctx):
+		g.logger.InfoContext(ctx, "gateway ends: nobody uses it", "idle", g.idle.String())
 	case <-ctx.Done():
 	}
 	g.drain(context.WithoutCancel(ctx))

@@ -46,6 +46,21 @@ func NewWorker(ctx context.Context, p *Parts) (*Worker, error) {
 	return &Worker{parts: p, models: models, cpu: newCPUSemaphore()}, nil
 }
 
+// newWorkerWithoutModels is NewWorker with no provider of models: whoever asks one is
+// told so.
+func newWorkerWithoutModels(ctx context.Context, p *Parts) (*Worker, error) {
+	cfg, err := p.Config.LLM()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Providers, cfg.Embeddings, cfg.Model = nil, "", ""
+	models, err := p.Models.OpenProxyWith(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{parts: p, models: models, cpu: newCPUSemaphore()}, nil
+}
+
 // Close ends every call of a model.
 func (g *Worker) Close() error { return g.models.Close() }
 
@@ -163,6 +178,8 @@ func notStarted(err error) error {
 		code = "usage"
 	case errors.Is(err, provide.ErrQuota):
 		code = "quota_exceeded"
+	case errors.Is(err, service.ErrNoModel):
+		code = "no_model"
 	case errors.Is(err, sandbox.ErrDenied):
 		code = "denied"
 	case isBox:

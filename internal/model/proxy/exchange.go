@@ -170,7 +170,7 @@ func (x *exchange) checkBody() *dialect.Problem {
 	}
 	p := x.s.providerFor(x.stats.asked)
 	if p == nil {
-		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: "no provider of model " + x.stats.asked + " is configured"}
+		return &dialect.Problem{Status: 404, Code: "model_not_found", Message: x.s.noProvider(x.stats.asked)}
 	}
 	x.setProvider(p)
 	if !p.speaks(x.dialect) {

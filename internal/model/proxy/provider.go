@@ -15,9 +15,6 @@ type provider struct {
 }
 
 func newProviders(providers []Provider) ([]*provider, error) {
-	if len(providers) == 0 {
-		return nil, errors.New("a proxy needs a provider of models")
-	}
 	var places []*provider
 	for _, p := range providers {
 		if p.Keys == nil {
@@ -76,4 +73,13 @@ func (x *exchange) setProvider(p *provider) {
 	if until := x.caller.Until; !until.IsZero() && until.Before(x.end) {
 		x.end = until.Add(-x.s.options.Tick) // in time to say so
 	}
+}
+
+// noProvider says that a model has no provider, and what to do where there is none at
+// all.
+func (s *Server) noProvider(model string) string {
+	if len(s.providers) == 0 {
+		return "no model is configured: name a provider in llm.providers, or put its key into the environment of the host's atoll"
+	}
+	return "no provider of model " + model + " is configured"
 }

@@ -41,28 +41,22 @@ func (i *Instance) reached(ctx context.Context, want sandbox.State, err error) e
 	return fmt.Errorf("container %q is %s, not %s: %w", i.name, state, want, sandbox.ErrNotRunning)
 }
 
-// Usage is what a sandbox uses now.
-type Usage struct {
-	Memory      uint64 `json:"memory"`      // bytes, caches that can be dropped left out
-	MemoryLimit uint64 `json:"memoryLimit"` // bytes
-	CPU         uint64 `json:"cpu"`         // nanoseconds since the start
-	Pids        uint64 `json:"pids"`
-}
+var _ sandbox.Measurer = (*Instance)(nil)
 
 // Usage asks the engine for one measurement.
-func (i *Instance) Usage(ctx context.Context) (Usage, error) {
+func (i *Instance) Usage(ctx context.Context) (sandbox.Usage, error) {
 	stats, err := ask(ctx, i.runtime.engine, func(c *client.Client) (client.ContainerStatsResult, error) {
 		return c.ContainerStats(ctx, i.id, client.ContainerStatsOptions{})
 	})
 	if err != nil {
-		return Usage{}, fmt.Errorf("container %q: usage: %w", i.name, err)
+		return sandbox.Usage{}, fmt.Errorf("container %q: usage: %w", i.name, err)
 	}
 	defer stats.Body.Close()
 	var sample container.StatsResponse
 	if err := json.NewDecoder(stats.Body).Decode(&sample); err != nil {
-		return Usage{}, fmt.Errorf("container %q: usage: %w", i.name, i.runtime.engine.explain(err))
+		return sandbox.Usage{}, fmt.Errorf("container %q: usage: %w", i.name, i.runtime.engine.explain(err))
 	}
-	return Usage{
+	return sandbox.Usage{
 		Memory:      sample.MemoryStats.Usage - min(sample.MemoryStats.Usage, inactiveFile(sample.MemoryStats.Stats)),
 		MemoryLimit: sample.MemoryStats.Limit,
 		CPU:         sample.CPUStats.CPUUsage.TotalUsage,
