@@ -1,0 +1,222 @@
+"""The same for asyncio: every call waits in a thread, so that the loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import IO, Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+
+from ._client import Client
+from ._files import Change, FileInfo, Files
+from ._process import Process
+from ._results import Metrics, Result, SandboxInfo, Template
+from ._sandbox import Command, Port, Sandbox, Writer
+
+T = TypeVar("T")
+
+
+async def _wait(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, functools.partial(call, *args, **kwargs))
+
+
+_END = object()
+
+
+async def _each(items: Iterator[T]) -> AsyncIterator[T]:
+    try:
+        while True:
+            item = await _wait(next, items, _END)
+            if item is _END:
+                return
+            yield item  # type: ignore[misc]
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            await _wait(close)
+
+
+class AsyncFiles:
+    """Files, for asyncio."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    async def read(self, path: str) -> bytes:
+        """Return the content of a file."""
+        return await _wait(self._files.read, path)
+
+    async def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        """Return the content of a file as text."""
+        return await _wait(self._files.read_text, path, encoding)
+
+    async def write(self, path: str, content: Union[str, bytes, IO[bytes]], *, mode: Optional[int] = None, exclusive: bool = False) -> FileInfo:
+        """Write a file as a whole."""
+        return await _wait(self._files.write, path, content, mode=mode, exclusive=exclusive)
+
+    async def list(self, path: str = ".") -> List[FileInfo]:
+        """Return what is in a directory."""
+        return await _wait(self._files.list, path)
+
+    async def stat(self, path: str) -> FileInfo:
+        """Describe a file."""
+        return await _wait(self._files.stat, path)
+
+    async def exists(self, path: str) -> bool:
+        """Tell whether there is a file."""
+        return await _wait(self._files.exists, path)
+
+    async def move(self, source: str, target: str, *, exclusive: bool = False) -> FileInfo:
+        """Move a file or a directory."""
+        return await _wait(self._files.move, source, target, exclusive=exclusive)
+
+    async def mkdir(self, path: str) -> FileInfo:
+        """Make a directory."""
+        return await _wait(self._files.mkdir, path)
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Remove a file or a directory."""
+        await _wait(self._files.remove, path, recursive=recursive)
+
+    def watch(self, path: str = ".", *, recursive: bool = False) -> AsyncIterator[Change]:
+        """Yield the changes in a directory."""
+        return _each(self._files.watch(path, recursive=recursive))
+
+    async def upload(self, source: str, target: str = ".") -> Dict[str, Any]:
+        """Send a directory of this machine."""
+        return await _wait(self._files.upload, source, target)
+
+    async def download(self, source: str, target: str) -> None:
+        """Copy a file or directory into a directory of this machine."""
+        await _wait(self._files.download, source, target)
+
+
+class AsyncProcess:
+    """Process, for asyncio."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.id, self.pid, self.command = process.id, process.pid, process.command
+
+    async def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return await _wait(lambda: self._process.running)
+
+    async def wait(self, timeout: Optional[float] = None) -> Optional[Result]:
+        """Return how it ended."""
+        return await _wait(self._process.wait, timeout)
+
+    def output(self) -> AsyncIterator[Tuple[str, bytes]]:
+        """Yield what it writes."""
+        return _each(self._process.output())
+
+    async def write(self, data: Union[str, bytes], *, end: bool = False) -> None:
+        """Write to its standard input."""
+        await _wait(self._process.write, data, end=end)
+
+    async def signal(self, name: str, *, tree: bool = False) -> None:
+        """Send a signal."""
+        await _wait(self._process.signal, name, tree=tree)
+
+    async def kill(self) -> None:
+        """End it and forget it."""
+        await _wait(self._process.kill)
+
+
+class AsyncSandbox:
+    """Sandbox, for asyncio. Make one with `await AsyncSandbox.create(…)` or `async with AsyncSandbox(…) as box`.
+
+    The arguments are those of Sandbox.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        self._arguments = arguments
+        self._box: Optional[Sandbox] = None
+
+    @classmethod
+    async def create(cls, **arguments: Any) -> "AsyncSandbox":
+        """Make a sandbox and start it."""
+        return await cls(**arguments)._made()
+
+    async def _made(self) -> "AsyncSandbox":
+        self._box = await _wait(Sandbox, **self._arguments)
+        return self
+
+    @classmethod
+    def _of(cls, box: Sandbox) -> "AsyncSandbox":
+        found = cls()
+        found._box = box
+        return found
+
+    @classmethod
+    async def connect(cls, box_id: str, *, client: Optional[Client] = None) -> "AsyncSandbox":
+        """Return a sandbox that was made before."""
+        return cls._of(await _wait(Sandbox.connect, box_id, client=client))
+
+    async def __aenter__(self) -> "AsyncSandbox":
+        return await self._made()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.remove()
+
+    @property
+    def _sandbox(self) -> Sandbox:
+        if self._box is None:
+            raise RuntimeError("use `async with`, or AsyncSandbox.create")
+        return self._box
+
+    @property
+    def id(self) -> str:
+        """What its paths are called by."""
+        return self._sandbox.id
+
+    @property
+    def files(self) -> AsyncFiles:
+        """Its files."""
+        return AsyncFiles(self._sandbox.files)
+
+    async def info(self) -> SandboxInfo:
+        """Return how it is now."""
+        return await _wait(self._sandbox.info)
+
+    async def run(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, stdin: Union[None, str, bytes] = None, timeout: Optional[float] = None, check: bool = False, on_stdout: Optional[Writer] = None, on_stderr: Optional[Writer] = None) -> Result:
+        """Run a command and wait for its end. The writers are called in a thread."""
+        return await _wait(self._sandbox.run, command, env=env, cwd=cwd, stdin=stdin, timeout=timeout, check=check, on_stdout=on_stdout, on_stderr=on_stderr)
+
+    async def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False) -> AsyncProcess:
+        """Start a command in the background."""
+        return AsyncProcess(await _wait(self._sandbox.start, command, env=env, cwd=cwd, timeout=timeout, stdin=stdin))
+
+    def port(self, number: int) -> Port:
+        """Return where a server at a port of the sandbox is reached."""
+        return self._sandbox.port(number)
+
+    async def metrics(self) -> Metrics:
+        """Return what it uses."""
+        return await _wait(self._sandbox.metrics)
+
+    async def extend(self, seconds: int) -> SandboxInfo:
+        """Move its deadline."""
+        return await _wait(self._sandbox.extend, seconds)
+
+    async def stop(self) -> None:
+        """Stop it."""
+        await _wait(self._sandbox.stop)
+
+    async def resume(self) -> None:
+        """Start it again."""
+        await _wait(self._sandbox.resume)
+
+    async def fork(self, *, timeout: int = 300, metadata: Optional[Mapping[str, str]] = None) -> "AsyncSandbox":
+        """Make a sandbox with the files of this one."""
+        return self._of(await _wait(self._sandbox.fork, timeout=timeout, metadata=metadata))
+
+    async def snapshot(self, name: str) -> Template:
+        """Keep its files as a template."""
+        return await _wait(self._sandbox.snapshot, name)
+
+    async def remove(self) -> None:
+        """End it and remove it with its files."""
+        await _wait(self._sandbox.remove)
+
+
+
