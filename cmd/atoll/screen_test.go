@@ -120,7 +120,7 @@ func (s *screen) wait() int {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		dead, code, _ := strings.Cut(strings.TrimSpace(s.run("display-message", "-p", "#{pane_dead} #{pane_dead_status}")), " ")
-		if dead == "1" {
+		if dead == "1" && code != "" { // the terminal is closed a moment before the code is known
 			n, err := strconv.Atoi(code)
 			if err != nil {
 				s.Fatalf("the end of atoll: %q:\n%s", code, s.text())
