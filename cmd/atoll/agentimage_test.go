@@ -23,8 +23,8 @@ import (
 	"testing"
 )
 
-// npmPackage returns the archive of a package of npm with executable files.
-func npmPackage(t *testing.T, files map[string]string) []byte {
+// packedPackage returns the archive of a package of npm with executable files.
+func packedPackage(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
 	packed := gzip.NewWriter(&archive)
@@ -46,9 +46,9 @@ func npmPackage(t *testing.T, files map[string]string) []byte {
 	return archive.Bytes()
 }
 
-// npmRegistry serves packages, each in whatever version is asked for, and returns its
+// agentRegistry serves packages, each in whatever version is asked for, and returns its
 // address.
-func npmRegistry(t *testing.T, packages map[string][]byte, version map[string]string) string {
+func agentRegistry(t *testing.T, packages map[string][]byte, version map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/"))
@@ -76,9 +76,9 @@ func smallAgent(t *testing.T) string {
 	t.Helper()
 	node := "node-linux-" + strings.ReplaceAll(runtime.GOARCH, "amd64", "x64")
 	const claude = "@anthropic-ai/claude-code"
-	return npmRegistry(t, map[string][]byte{
-		node: npmPackage(t, map[string]string{"bin/node": "#!/bin/sh\nexec sh \"$@\"\n"}),
-		"npm": npmPackage(t, map[string]string{"bin/npm-cli.js": `mkdir -p node_modules/.bin
+	return agentRegistry(t, map[string][]byte{
+		node: packedPackage(t, map[string]string{"bin/node": "#!/bin/sh\nexec sh \"$@\"\n"}),
+		"npm": packedPackage(t, map[string]string{"bin/npm-cli.js": `mkdir -p node_modules/.bin
 if [ -e node_modules/npm ]; then
 	ln -s ../npm/bin/npm-cli.js node_modules/.bin/npm
 	ln -s ../npm/bin/npm-cli.js node_modules/.bin/npx
@@ -86,7 +86,7 @@ else
 	ln -s ../@anthropic-ai/claude-code/claude node_modules/.bin/claude
 fi
 `}),
-		claude: npmPackage(t, map[string]string{"claude": "#!/bin/sh\necho BUILT at $(pwd); read line; echo got $line; exit 6\n"}),
+		claude: packedPackage(t, map[string]string{"claude": "#!/bin/sh\necho BUILT at $(pwd); read line; echo got $line; exit 6\n"}),
 	}, map[string]string{node: "24.21.0", "npm": "11.21.1", claude: "2.1.325"})
 }
 

@@ -19,6 +19,7 @@ import (
 type screen struct {
 	*testing.T
 	tmux, socket string
+	code         string // the file that gets the exit code
 	env          []string
 }
 
@@ -27,6 +28,10 @@ set -g default-terminal xterm-256color
 set -g status off
 `
 
+// keepCode runs a program and writes its exit code to a file; Ctrl-C ends the program
+// alone.
+const keepCode = `trap : INT; "$@"; echo $? >"$0"`
+
 // screen starts atoll in a terminal of its own, in the repository.
 func (p *agentPlace) screen(args ...string) *screen {
 	p.t.Helper()
@@ -34,7 +39,7 @@ func (p *agentPlace) screen(args ...string) *screen {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "tmux") //nolint:usetesting // short, for a socket
+	dir, err := os.MkdirTemp("", "tmux")
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -42,18 +47,18 @@ func (p *agentPlace) screen(args ...string) *screen {
 	if err := os.WriteFile(config, []byte(screenConfig), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	s := &screen{T: p.t, tmux: need.Program(p.t, "tmux", "tmux"), socket: filepath.Join(dir, "s"), env: p.env}
+	s := &screen{T: p.t, tmux: need.Program(p.t, "tmux", "tmux"), socket: filepath.Join(dir, "s"), code: filepath.Join(dir, "code"), env: p.env}
 	p.t.Cleanup(func() {
 		_, _ = s.command("kill-server").CombinedOutput() // it has ended if the test failed early
 		_ = os.RemoveAll(dir)
 	})
-	s.run(append([]string{"-f", config, "new-session", "-d", "-x", "120", "-y", "40", "-c", filepath.Clean(p.repository), program}, args...)...)
+	s.run(append([]string{"-f", config, "new-session", "-d", "-x", "120", "-y", "40", "-c", filepath.Clean(p.repository), "/bin/sh", "-c", keepCode, s.code, program}, args...)...)
 	return s
 }
 
 // command is a command of tmux.
 func (s *screen) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(s.tmux, append([]string{"-S", s.socket}, args...)...) //nolint:noctx // quick
+	cmd := exec.Command(s.tmux, append([]string{"-S", s.socket}, args...)...)
 	cmd.Env = append(s.env, "LC_ALL=C.UTF-8", "SHELL=/bin/sh")
 	return cmd
 }
@@ -115,15 +120,16 @@ func (s *screen) enter(line string) {
 	s.send("\r")
 }
 
-// wait returns the exit code.
+// wait returns the exit code. tmux closes a terminal before it knows the code, and at
+// times never does.
 func (s *screen) wait() int {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		dead, code, _ := strings.Cut(strings.TrimSpace(s.run("display-message", "-p", "#{pane_dead} #{pane_dead_status}")), " ")
-		if dead == "1" && code != "" { // the terminal is closed a moment before the code is known
-			n, err := strconv.Atoi(code)
+		text, _ := os.ReadFile(s.code) // it is there at the end
+		if line, whole := strings.CutSuffix(string(text), "\n"); whole {
+			n, err := strconv.Atoi(line)
 			if err != nil {
-				s.Fatalf("the end of atoll: %q:\n%s", code, s.text())
+				s.Fatalf("the end of atoll: %q:\n%s", line, s.text())
 			}
 			return n
 		}
