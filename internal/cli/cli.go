@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/agentcmd"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/cli/egresscmd"
+	"github.com/atoll-run/atoll/internal/cli/mcpcmd"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
@@ -51,7 +52,7 @@ var verbs = map[string][]verb{
 	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"ps", sandboxcmd.NewTopPsCommand},
 		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"ssh", sshcmd.NewSSHCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
-		{"tool", sandboxcmd.NewToolCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
+		{"tool", sandboxcmd.NewToolCommand}, {"mcp", mcpcmd.NewMCPCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},
 	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},

@@ -20,6 +20,7 @@ type file struct {
 	Relay    *relayFile            `json:"relay" doc:"Where the commits of agents go, and which may."`
 	Runs     *runsFile             `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
 	Gateway  *gatewayFile          `json:"gateway" doc:"The long-running gateway."`
+	MCP      *mcpFile              `json:"mcp" doc:"Clients of the Model Context Protocol."`
 	_        struct{}              `accept:"top"`
 }
 

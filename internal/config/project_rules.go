@@ -29,7 +29,7 @@ const (
 var projectRules = map[string]map[projectRule]string{
 	"file": {
 		ruleNone:   "$schema version",
-		ruleWithin: "agents tools llm outbound relay runs gateway",
+		ruleWithin: "agents tools llm outbound relay runs gateway mcp",
 		ruleTrust:  "session",
 		ruleRisky:  "models secrets",
 	},
@@ -91,6 +91,7 @@ var projectRules = map[string]map[projectRule]string{
 	"agentLLM":         {ruleWithin: "budgets", ruleWord: "bodyPolicy", ruleTrust: "models"},
 	"llmBudgets":       {ruleLower: "run session agent"},
 	"outbound":         {ruleRisky: "caFile"},
+	"mcp":              {ruleFalse: "allowDestroy", ruleTrust: "onExit"},
 	"relay": {
 		ruleWithin: "limits",
 		ruleWord:   "protect",

@@ -84,6 +84,7 @@ const permissive = `{
 	llm: {unpriced: "count"},
 	relay: {repository: "https://git.example.org/a/b"},
 	gateway: {limits: {sandboxes: 100, usd: 100}},
+	mcp: {allowDestroy: true},
 }`
 
 // effect is everything that a configuration says, as text.
@@ -113,7 +114,8 @@ func effect(t *testing.T, c *Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal([]any{agent, secrets, llm, relay, runs, gateway, c.Web(), c.Session(), c.Models(), c.Agents(), c.DefaultAgent()}, json.Deterministic(true))
+	allowDestroy, keepRunning := c.MCP()
+	text, err := json.Marshal([]any{agent, secrets, llm, relay, runs, gateway, allowDestroy, keepRunning, c.Web(), c.Session(), c.Models(), c.Agents(), c.DefaultAgent()}, json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,9 @@ type Toolbox struct {
 // Release ends the use of the session's sandboxes.
 func (t *Toolbox) Release() { t.release() }
 
+// Sandbox returns the sandbox that the tools work in; nil on the host.
+func (t *Toolbox) Sandbox() *provide.ReadySandbox { return t.sandbox }
+
 // Tools makes a session's tools ready, with everything that they work on: its
 // sandbox, or both halves of it. A session that the configuration leaves
 // unsandboxed has none, unless the host was asked for: hostTools, or tools.host

@@ -120,7 +120,7 @@ func Verbs() []string { return []string{"config", "doctor", "ps", "runs", "versi
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {
-	return []string{"agent", "approvals", "audit", "billing", "claude", "codex", "create", "demo", "docker", "egress", "exec", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "sync", "token", "tool", "volumes"}
+	return []string{"agent", "approvals", "audit", "billing", "claude", "codex", "create", "demo", "docker", "egress", "exec", "forward", "gateway", "gemini", "images", "logs", "mcp", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "sync", "token", "tool", "volumes"}
 }
 
 // newLinuxCommand is a verb that says that it needs Linux.

@@ -30,6 +30,7 @@ type commandOptions struct {
 	asJSON  bool
 	// tty gives the command a terminal, typing passes on what the user types.
 	tty, typing bool
+	endTree     bool // what it leaves running ends with it
 	egress      egresscmd.Flags
 	// grant is what the command is started under, and grantEnv the variables
 	// that go with it.
@@ -145,7 +146,7 @@ func (e *env) command(s *provide.ReadySandbox, o commandOptions, argv []string) 
 			env.Passed[name] = value
 		}
 	}
-	command := &machine.Command{Argv: argv, Grant: o.grant, Env: provide.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.CommandOut(), Stderr: e.CommandErr(), Timeout: o.timeout}
+	command := &machine.Command{Argv: argv, Grant: o.grant, Env: provide.CommandEnv(s.Plan, env.Passed), Dir: o.dir, Stdout: e.CommandOut(), Stderr: e.CommandErr(), Timeout: o.timeout, EndTree: o.endTree}
 	if o.tty { // who asks for a terminal gets what acts on one
 		command.Stdout, command.Stderr = e.Out, e.Err
 	}

@@ -9,7 +9,7 @@ import (
 // NewLearnCommand returns the command `atoll egress learn`, which is `atoll run` in the mode
 // learn.
 func NewLearnCommand(c *console.Env) *cobra.Command {
-	cmd := newRunCommand(&env{c}, true)
+	cmd := newRunCommand(&env{c}, runKind{learn: true})
 	cmd.Use, cmd.Short = "learn [flags] -- COMMAND [ARGUMENT…]", "Run one command that reaches any public name, and keep which"
 	cmd.Long = `Run one command that reaches any public name on ports 80 and 443, whatever the mode of the
 configuration is, and keep which. What deny names, private addresses and secrets stay out of

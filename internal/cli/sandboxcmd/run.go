@@ -29,11 +29,17 @@ type runOptions struct {
 }
 
 // NewRunCommand returns the command `atoll run`.
-func NewRunCommand(c *console.Env) *cobra.Command { return newRunCommand(&env{c}, false) }
+func NewRunCommand(c *console.Env) *cobra.Command { return newRunCommand(&env{c}, runKind{}) }
 
-func newRunCommand(e *env, learn bool) *cobra.Command {
+// runKind is how a verb differs from run.
+type runKind struct {
+	learn  bool // egress is learned
+	client bool // what the command leaves running ends with it
+}
+
+func newRunCommand(e *env, kind runKind) *cobra.Command {
 	var o runOptions
-	o.egress.Learn = learn
+	o.egress.Learn, o.endTree = kind.learn, kind.client
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run one command in a sandbox; its exit code is the command's",

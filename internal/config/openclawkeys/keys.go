@@ -71,6 +71,7 @@ var Accepted = map[string][]string{
 		"http", "mode", "nodes", "portals", "publicOrigin", "push", "reload", "remote", "roles", "tailscale",
 		"terminal", "tools", "trustedProxies", "webchat",
 	},
+	"mcp":          {"apps", "servers", "sessionIdleTtlMs"},
 	"gateway.auth": {"allowTailscale", "identityScopes", "rateLimit", "trustedProxy"},
 	"gateway.tls":  {"autoGenerate", "caPath"},
 	"gateway.controlUi": {
@@ -81,7 +82,7 @@ var Accepted = map[string][]string{
 	"top": {
 		"accessGroups", "acp", "approvals", "attachments", "audio", "audit", "auth", "bindings", "broadcast",
 		"browser", "canvasHost", "channels", "cli", "cloudWorkers", "commands", "commitments", "crestodian",
-		"cron", "desktop", "diagnostics", "discovery", "env", "hooks", "logging", "marketplaces", "mcp", "media",
+		"cron", "desktop", "diagnostics", "discovery", "env", "hooks", "logging", "marketplaces", "media",
 		"memory", "messages", "meta", "nodeHost", "plugins", "proxy", "security", "skills", "surfaces",
 		"talk", "telemetry", "transcripts", "tts", "tui", "ui", "update", "web", "wizard", "worktreeAcceleration",
 		"worktreeRoot",

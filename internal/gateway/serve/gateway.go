@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/gateway/terminal"
 	"github.com/atoll-run/atoll/internal/gateway/ws"
+	"github.com/atoll-run/atoll/internal/mcp"
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
@@ -93,6 +93,7 @@ type Gateway struct {
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
+	mcp      *mcp.Handler
 	server   *gateway.Server
 	inbound  *membudget.Budget
 	work     sync.WaitGroup
@@ -221,6 +222,8 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Inbound, options.Made = g.inbound, g.made
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
+	g.mcp = mcp.NewHandler(g.logger)
+	g.onClose(g.mcp.Close)
 	g.count()
 	return nil
 }
@@ -232,7 +235,7 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 	}
 	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
-		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: http.Handler(g.rest), Logger: g.logger,
+		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &mcpRoute{g, g.mcp, g.rest}, Logger: g.logger,
 		Access: g.access, Ports: &portproxy.Proxy{Made: g.made},
 		Upgrades: []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
@@ -295,6 +298,7 @@ func (g *Gateway) drain(ctx context.Context) {
 	both.Go(func() { g.logError("tasks that did not finish in time", g.sessions.Drain(within)) })
 	both.Go(func() { g.rest.Drain(within) })
 	both.Wait()
+	g.mcp.Close()
 	parting, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	g.ws.Shutdown(parting)

@@ -102,7 +102,7 @@ func homes() map[string][]string {
 		"mvdan.cc/sh":                            {"internal/policy/shell"},
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/contentpolicy"},
-		"github.com/pelletier/go-toml":           {"internal/cli/agentcmd/mcpservers"},
+		"github.com/pelletier/go-toml":           {"internal/cli/agentcmd/mcpservers", "internal/cli/mcpcmd"},
 		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm"},
 		"filippo.io/age":                         {"internal/secret"},
 		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
