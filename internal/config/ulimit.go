@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,22 +25,7 @@ func (Ulimit) Forms() []any { return []any{"", int64(0), ulimitPair{}} }
 
 // Values returns the limits; -1 is no limit. One number alone is both.
 func (u Ulimit) Values() (soft, hard int64, err error) {
-	s, h := u.Soft, u.Hard
-	if s == nil && h == nil {
-		if s, h, err = amount.Limits(u.Text); err != nil {
-			return 0, 0, err
-		}
-	}
-	if s == nil {
-		s = h
-	}
-	if h == nil {
-		h = s
-	}
-	if *h >= 0 && (*s < 0 || *s > *h) {
-		return 0, 0, fmt.Errorf("the soft limit %d is above the hard limit %d", *s, *h)
-	}
-	return *s, *h, nil
+	return amount.SoftHard(u.Text, u.Soft, u.Hard)
 }
 
 // MarshalJSON writes the limit as the file did.

@@ -64,3 +64,23 @@ func limit(text string) (*int64, error) {
 	}
 	return &v, nil
 }
+
+// SoftHard returns both limits of a text, or of a soft and a hard one where one is given;
+// one alone is both. A soft limit above the hard one is an error.
+func SoftHard(text string, s, h *int64) (soft, hard int64, err error) {
+	if s == nil && h == nil {
+		if s, h, err = Limits(text); err != nil {
+			return 0, 0, err
+		}
+	}
+	if s == nil {
+		s = h
+	}
+	if h == nil {
+		h = s
+	}
+	if *h >= 0 && (*s < 0 || *s > *h) {
+		return 0, 0, fmt.Errorf("the soft limit %d is above the hard limit %d", *s, *h)
+	}
+	return *s, *h, nil
+}
