@@ -103,6 +103,7 @@ openclaw: engine build openclaw-packages ## install the OpenClaw that tests run,
 sdks: ## install the SDKs of models and the agents that tests run (needs npm)
 	scripts/sdks.sh up
 	scripts/sdks.sh up agents
+	scripts/sdks.sh up mcp
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses

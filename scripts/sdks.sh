@@ -5,12 +5,14 @@
 #
 #   scripts/sdks.sh [up]           install the SDKs of OpenAI and Anthropic
 #   scripts/sdks.sh up agents      install Codex, Claude Code, opencode and Gemini CLI instead
+#   scripts/sdks.sh up mcp         install the inspector of the Model Context Protocol instead
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
 root=${ATOLL_SDKS_DIR:-/var/tmp/atoll-sdks}
 node=node@24.21.0
 sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
+mcp=(@modelcontextprotocol/inspector@2.12.0)
 agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
 
 fail() { echo "sdks.sh: $*" >&2; exit 1; }
@@ -45,8 +47,9 @@ up() {
 
 which=("${sdks[@]}")
 [[ ${2:-} == agents ]] && which=("${agents[@]}")
+[[ ${2:-} == mcp ]] && which=("${mcp[@]}")
 case ${1:-up} in
 up) up "${which[@]}" ;;
 dir) dir_of "${which[@]}" ;;
-*) fail "usage: sdks.sh [up|dir] [agents]" ;;
+*) fail "usage: sdks.sh [up|dir] [agents|mcp]" ;;
 esac

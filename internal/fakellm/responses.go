@@ -36,7 +36,11 @@ func spoken(r *Request, text string) object {
 }
 
 func called(c Call) object {
-	return object{"type": "function_call", "id": "fc_" + c.ID, "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": "completed"}
+	call := object{"type": "function_call", "id": "fc_" + c.ID, "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": "completed"}
+	if c.Namespace != "" {
+		call["namespace"] = c.Namespace
+	}
+	return call
 }
 
 func wholeResponse(r *Request, t Turn) object {

@@ -38,6 +38,7 @@ type Call struct {
 	ID        string // "": made from the position in the script
 	Name      string
 	Arguments string // JSON
+	Namespace string // of the tool, in the dialect of Responses; "" is none
 }
 
 // Usage is what a turn costs, in tokens.
