@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/apistage"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 )
 
 // Report is the outcome of one benchmark.
@@ -81,7 +84,12 @@ func All() []Bench {
 		{"gateway", "tasks through the gateway, beside the real OpenClaw; many sessions at once; many that rest", gatewayBench, false},
 		{"run", "a task for an agent in a sandbox of its own, beside the bare agent and docker run; fifty at once", runBench, true},
 		{"overlay", "work on a directory through an overlay, beside the directory itself; what the gate costs", overlayBench, false},
-		{"egress", "connections out of a sandbox by name, beside a bare relay over the same wire; commands beside them", egressBench, false},
+		{"egress", "connections out of a sandbox by name, beside a bare relay over the same wire; commands beside them", func(ctx context.Context, o Options) (*Report, error) {
+			return staged("egress")(egressstage.Measure(ctx, o.Getenv, o.Self, o.Progress))
+		}, false},
+		{"api", "sandboxes that a program makes through the gateway, beside atoll run and the wire; 200 of them", func(ctx context.Context, o Options) (*Report, error) {
+			return staged("api")(apistage.Measure(ctx, o.Atoll, o.Progress))
+		}, false},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}
 }

@@ -15,12 +15,8 @@ import (
 )
 
 const (
-	smallFile   = 4 << 10
-	largeFile   = 16 << 20
-	writeRounds = 300
-	peerRounds  = 5
-	copyRounds  = 20
-	pingRounds  = 400
+	smallFile, largeFile                            = 4 << 10, 16 << 20
+	writeRounds, peerRounds, copyRounds, pingRounds = 300, 5, 20, 400
 
 	peerWriteFactor = 100 // at least so many times quicker than the peer's write
 	rawCopyShare    = 0.8 // of a raw copy over the same transport
