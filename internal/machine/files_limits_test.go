@@ -151,7 +151,9 @@ func TestFilesUnderAForkBomb(t *testing.T) {
 	m := g.Machine(t, nil)
 	files, err := guestfs.New(m, []guestfs.Root{{Path: g.Dir}})
 	check(t, err)
-	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", forkers["bomb"]}})
+	// It is nice: it is to take the processes, and beside other tests a hundred that fork
+	// would take all of the processors too.
+	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"nice", "-n", "19", "python3", "-c", forkers["bomb"]}})
 	check(t, err)
 	eventually(t, "the sandbox is full", func() bool {
 		_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"/bin/true"}})

@@ -19,7 +19,7 @@ import (
 
 // What is claimed of the guest.
 const (
-	guestBinary  = 5 << 20 // bytes
+	guestBinary  = 6 << 20 // bytes
 	guestMemory  = 4 << 20 // bytes, when it rests
 	guestReady   = 10_000  // µs after Dial, p50
 	readyRounds  = 30
