@@ -3,12 +3,14 @@ package local
 import (
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/runtime/image/debian"
@@ -159,11 +161,26 @@ func (b *Builder) hold(ctx context.Context) (release func(), err error) {
 	return held.Release, nil
 }
 
-// isMusl reports whether the programs of a base use musl.
+// isMusl reports whether the programs of a base use musl: its shell does. That musl is
+// installed beside another C library does not count.
 func isMusl(base string) bool {
-	if !rootfs.IsHost(base) {
-		return false
+	return rootfs.IsHost(base) && strings.Contains(interpreter("/bin/sh"), "ld-musl-")
+}
+
+// interpreter returns the dynamic loader that a program names; "" if it names none.
+func interpreter(program string) string {
+	file, err := elf.Open(program)
+	if err != nil {
+		return ""
 	}
-	found, _ := filepath.Glob("/lib/ld-musl-*.so.1") // the pattern is valid
-	return len(found) > 0
+	defer file.Close()
+	section := file.Section(".interp")
+	if section == nil {
+		return ""
+	}
+	name, err := section.Data()
+	if err != nil {
+		return ""
+	}
+	return string(name)
 }
