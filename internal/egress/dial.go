@@ -32,7 +32,7 @@ func (c *connection) dial(ctx context.Context) (net.Conn, error) {
 		return nil, withPrivateHint(err)
 	}
 	up, err := c.add(conn, route)
-	if now := s.rules.Load(); err == nil && now != rules { // whoever changed them did not see the address
+	if now := s.rules.Load(); err == nil && now != rules { // SetRules ran during the dial: it has not judged this address
 		c.keep(now, false)
 	}
 	return up, err

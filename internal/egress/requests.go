@@ -20,10 +20,10 @@ func (c *connection) inspect(client net.Conn) {
 		c.refuse(nil, errors.New("requests cannot be inspected here"))
 		return
 	}
-	t := &inspect.Target{Name: c.name, Port: c.port, Decide: c.judge, Record: c.recordRequest, Dial: c.dial}
+	t := &inspect.Target{Name: c.name, Port: c.port, Decide: c.judge, Record: c.recordRequest, Refused: c.recordRefusal, Dial: c.dial}
 	if c.decision.Action == rule.HTTP {
 		t.PlainUpstream = !c.decision.Upgrade
-		c.over(by.ServePlain(c.ctx, client, t))
+		_ = by.ServePlain(c.ctx, client, t)
 		return
 	}
 	first, err := c.readHello(client)
@@ -31,19 +31,17 @@ func (c *connection) inspect(client net.Conn) {
 		c.refuse(first, err)
 		return
 	}
-	c.over(by.ServeTLS(c.ctx, outbound.Prefixed(client, first), t))
+	_ = by.ServeTLS(c.ctx, outbound.Prefixed(client, first), t)
 }
 
-// over records why the inspector refused a connection or one of its requests.
-func (c *connection) over(err error) {
-	if refusal, ok := errors.AsType[*inspect.Refusal](err); ok {
-		e := c.event(audit.EgressDenied)
-		if refusal.Kind == inspect.LeakAttempt {
-			e = c.event(audit.EgressLeak)
-		}
-		e.Method = refusal.Method
-		c.recordAs(e, errhint.With(refusal, refusal.Hint))
+// recordRefusal records why the inspector refuses the connection or one of its requests.
+func (c *connection) recordRefusal(r *inspect.Refusal) {
+	e := c.event(audit.EgressDenied)
+	if r.Kind == inspect.LeakAttempt {
+		e = c.event(audit.EgressLeak)
 	}
+	e.Method = r.Method
+	c.recordAs(e, errhint.With(r, r.Hint))
 }
 
 // judge decides about one request. A person who allowed the connection has

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/egress/inspect"
@@ -81,5 +82,22 @@ func TestWithoutARecordNothingIsSent(t *testing.T) {
 	w.change(func() { w.recordErr = context.DeadlineExceeded })
 	if status, _, _ := w.do("GET", "/", ""); status != 503 || reached.Load() != 0 || w.dials != 0 {
 		t.Errorf("%d, %d reached, %d connections", status, reached.Load(), w.dials)
+	}
+}
+
+// TestRefusalsAreRecordedFirst: a program that ends on the answer has its refusal on
+// record by then.
+func TestRefusalsAreRecordedFirst(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(echo))
+	var recorded atomic.Bool
+	w.change(func() {
+		w.decide = func(string, string) rule.Decision { return rule.Decision{Reason: "no"} }
+		w.refused = func(*inspect.Refusal) {
+			time.Sleep(20 * time.Millisecond)
+			recorded.Store(true)
+		}
+	})
+	if status, _, _ := w.do("GET", "/", ""); status != 403 || !recorded.Load() {
+		t.Errorf("answered with %d, recorded %v", status, recorded.Load())
 	}
 }

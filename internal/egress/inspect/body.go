@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/egress/inject"
@@ -13,21 +14,25 @@ import (
 // requestBody is the body of a request as the transport reads it. It ends with an error
 // at a placeholder, before the last byte of it was handed on.
 type requestBody struct {
-	s    *session
-	body h1.Body
-	find *inject.Filter
+	s      *session
+	body   h1.Body
+	find   *inject.Filter
+	length int64 // -1: in chunks
 
 	mu     sync.Mutex // the transport reads in a goroutine of its own
 	left   []byte     // of the piece that was read last
 	err    error      // io.EOF: read to its end
 	handed int64      // bytes that the transport has
 	closed bool
+
+	whole atomic.Bool // the transport has all of it
 }
 
 func (s *session) newBody() *requestBody {
-	b := &requestBody{s: s, body: s.reader.RequestBody(s.q.Length), find: s.inspector.options.Secrets.Bodies()}
+	b := &requestBody{s: s, body: s.reader.RequestBody(s.q.Length), find: s.inspector.options.Secrets.Bodies(), length: s.q.Length}
 	if s.q.Length == 0 {
 		b.err = io.EOF
+		b.whole.Store(true)
 	}
 	return b
 }
@@ -46,11 +51,21 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			return 0, b.err
 		}
 		b.fill()
+		b.note()
 	}
 	n := copy(p, b.left)
 	b.left = b.left[n:]
 	b.handed += int64(n)
+	b.note()
 	return n, nil
+}
+
+// note sets whole when the transport has all of the body, so that the next bytes of the
+// connection are another request.
+func (b *requestBody) note() {
+	if errors.Is(b.err, io.EOF) && len(b.left) == 0 || b.length > 0 && b.handed == b.length {
+		b.whole.Store(true)
+	}
 }
 
 // begin reads the first piece, so that nothing of a request is sent whose body is refused
@@ -102,16 +117,6 @@ func (b *requestBody) end() {
 	}
 	defer b.mu.Unlock()
 	b.closed = true
-}
-
-// isWhole reports whether the transport has all of the body, so that the next bytes of
-// the connection are another request.
-func (b *requestBody) isWhole() bool {
-	if !b.mu.TryLock() {
-		return false // it is being read
-	}
-	defer b.mu.Unlock()
-	return errors.Is(b.err, io.EOF) && len(b.left) == 0 || b.s.q.Length > 0 && b.handed == b.s.q.Length
 }
 
 // leak returns the refusal of a body with a placeholder, nil if there was none.

@@ -91,7 +91,7 @@ func (s *session) send(out *http.Request) (again bool, err error) {
 		return false, s.failed(err, body)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
-	s.q.Close = s.q.Close || !body.isWhole()
+	s.q.Close = s.q.Close || !body.whole.Load()
 	again, err = s.answer(answer)
 	body.end()
 	if leak := body.leak(); leak != nil {

@@ -49,6 +49,9 @@ type Target struct {
 	// Record records a request that is about to be sent, without its query. An error stops
 	// it.
 	Record func(method, path string, d rule.Decision) error
+	// Refused records why the connection or one of its requests is refused, before the
+	// program is answered: a program that ends on the answer has its refusal on record.
+	Refused func(*Refusal)
 	// Dial connects to an address of the server that was checked. It is called again when
 	// the server has closed a connection that was kept.
 	Dial func(ctx context.Context) (net.Conn, error)
@@ -66,7 +69,7 @@ func (i *Inspector) ServeTLS(ctx context.Context, client net.Conn, t *Target) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := i.shake(ctx, inside); err != nil {
-		return err
+		return t.refused(err)
 	}
 	err := i.serve(ctx, inside, t)
 	_ = inside.CloseWrite()

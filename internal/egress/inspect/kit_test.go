@@ -92,6 +92,7 @@ type world struct {
 	upstream  bool // so does the server
 	port      int  // that programs ask for; 0: 443, or 80 without TLS
 	recordErr error
+	refused   func(*inspect.Refusal)
 
 	// mu guards what tests change while connections are served, and what these leave.
 	mu       sync.Mutex
@@ -170,10 +171,10 @@ func (w *world) change(f func()) {
 func (w *world) serve(conn net.Conn) {
 	defer conn.Close()
 	w.mu.Lock()
-	inspector, decide, server, plain, upstream, port := w.inspector, w.decide, w.server, w.plain, w.upstream, w.port
+	inspector, decide, refused, server, plain, upstream, port := w.inspector, w.decide, w.refused, w.server, w.plain, w.upstream, w.port
 	w.mu.Unlock()
 	target := &inspect.Target{
-		Name: site, Port: cmp.Or(port, 443), PlainUpstream: upstream,
+		Name: site, Port: cmp.Or(port, 443), PlainUpstream: upstream, Refused: refused,
 		Decide: func(_ context.Context, method, target string) rule.Decision { return decide(method, target) },
 		Record: func(method, path string, _ rule.Decision) error {
 			w.mu.Lock()

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -33,6 +34,14 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(kind Kind, status int, reason string) *Refusal {
 	return &Refusal{Kind: kind, Reason: reason, status: status}
+}
+
+// refused has a refusal recorded and returns err.
+func (t *Target) refused(err error) error {
+	if r, ok := errors.AsType[*Refusal](err); ok && t.Refused != nil {
+		t.Refused(r)
+	}
+	return err
 }
 
 // answer returns the HTTP answer to a request that was refused.

@@ -39,7 +39,7 @@ func (i *Inspector) serve(ctx context.Context, client net.Conn, t *Target) error
 	defer stop()
 	for {
 		again, err := s.next(ctx)
-		if r, ok := errors.AsType[*Refusal](err); ok {
+		if r, ok := errors.AsType[*Refusal](t.refused(err)); ok {
 			s.answerRefusal(r)
 			return r
 		}
