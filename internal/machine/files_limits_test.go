@@ -144,6 +144,15 @@ func (w *fileWork) call(i int) {
 	t.Errorf("call %d: %v", i%len(calls), err)
 }
 
+// forksToTheLimit keeps the sandbox at its limit of processes. It waits where a fork
+// fails: a hundred processes that try without a pause take all of the processors too,
+// and then this is a test of the scheduler.
+const forksToTheLimit = `import os, time
+while True:
+    try: os.fork()
+    except OSError: time.sleep(0.05)
+`
+
 // TestFilesUnderAForkBomb works on files while there is no process number left:
 // the guest must not need another thread.
 func TestFilesUnderAForkBomb(t *testing.T) {
@@ -151,9 +160,7 @@ func TestFilesUnderAForkBomb(t *testing.T) {
 	m := g.Machine(t, nil)
 	files, err := guestfs.New(m, []guestfs.Root{{Path: g.Dir}})
 	check(t, err)
-	// It is nice: it is to take the processes, and beside other tests a hundred that fork
-	// would take all of the processors too.
-	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"nice", "-n", "19", "python3", "-c", forkers["bomb"]}})
+	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", forksToTheLimit}})
 	check(t, err)
 	eventually(t, "the sandbox is full", func() bool {
 		_, err := m.Exec(patience(t), &machine.Command{Argv: []string{"/bin/true"}})

@@ -89,15 +89,16 @@ func TestManyStrangers(t *testing.T) {
 	for {
 		c, err := protocol.Dial(t.Context(), p.url, protocol.DialOptions{})
 		if err == nil {
-			c.Drop()
-			break
+			client := p.peerOn(c)
+			client.greet(offer(4, fixed))
+			client.must("health", nil)
+			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("nobody is let in any more:", err)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	p.connect(4, fixed).must("health", nil)
 }
 
 // After hello, what makes no sense is answered, and the connection goes on; what is

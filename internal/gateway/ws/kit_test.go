@@ -270,12 +270,17 @@ func offer(version int, token string) hello {
 // dial opens a connection and reads in the background.
 func (p *testGateway) dial() *peer {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), 4*testTimeout)
-	p.Cleanup(cancel)
-	c, err := protocol.Dial(ctx, p.url, protocol.DialOptions{})
+	c, err := protocol.Dial(p.Context(), p.url, protocol.DialOptions{})
 	if err != nil {
 		p.Fatal(err)
 	}
+	return p.peerOn(c)
+}
+
+// peerOn is a client on a connection that was let in.
+func (p *testGateway) peerOn(c *protocol.Conn) *peer {
+	ctx, cancel := context.WithTimeout(p.Context(), 4*testTimeout)
+	p.Cleanup(cancel)
 	e := &peer{T: p.T, Conn: c, ctx: ctx, more: make(chan struct{})}
 	done := make(chan struct{})
 	go func() { defer close(done); e.collect() }()
@@ -431,10 +436,16 @@ func (p *testGateway) connect(version int, token string) *peer {
 func (p *testGateway) connectAs(h hello) *peer {
 	p.Helper()
 	e := p.dial()
+	e.greet(h)
+	return e
+}
+
+// greet authenticates.
+func (e *peer) greet(h hello) {
+	e.Helper()
 	e.event("connect.challenge", nil)
 	e.must("connect", h)
 	e.version, _ = h["minProtocol"].(int)
-	return e
 }
 
 // both runs a test in both versions.
