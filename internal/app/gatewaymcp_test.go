@@ -58,7 +58,7 @@ func mcpExec(ctx context.Context, s *sdk.ClientSession, command string) (string,
 
 const mcpHello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// send sends a request as nobody's client would, and returns its status and answer.
+// send sends a raw HTTP request, and returns its status and body.
 func (g *gatewayProcess) send(t *testing.T, method, body string, header map[string]string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.address+serve.MCPPath, strings.NewReader(body))

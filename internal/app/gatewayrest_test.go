@@ -30,7 +30,7 @@ func restClient(b *bureau, as access.Caller, adjust ...func(*rest.Options)) *cli
 	return c
 }
 
-// restServer serves everybody as one caller, at the address that it returns.
+// restServer serves every request as one authenticated caller, and returns its base URL.
 func restServer(b *bureau, as access.Caller, adjust ...func(*rest.Options)) string {
 	b.t.Helper()
 	options := serve.RESTOptions(b.app.Parts(), b.runs)

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // bodies are what the operations on one sandbox are sent that have a body.
@@ -62,6 +63,7 @@ func operationsOf(t *testing.T, beginning string) map[string]operation {
 // their processes, files and templates.
 func TestInvariant_ROUTES_OF_ONE_ACCOUNT(t *testing.T) {
 	t.Parallel()
+	grouptest.Need(t)
 	b := openBureau(linuxSite(t), execute.Options{})
 	mine := restClient(b, access.Caller{Token: "a", Scope: access.Run, Account: "acme"})
 	box, err := mine.CreateSandbox(t.Context(), &api.CreateSandbox{})

@@ -15,12 +15,13 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // Programs find the same sandboxes on every runtime.
 func TestGatewaySandboxOnEveryRuntime(t *testing.T) {
 	t.Parallel()
-	t.Run("linux", func(t *testing.T) { t.Parallel(); useSandbox(t, linuxSite(t), false) })
+	t.Run("linux", func(t *testing.T) { t.Parallel(); grouptest.Need(t); useSandbox(t, linuxSite(t), false) })
 	t.Run("docker", func(t *testing.T) { t.Parallel(); useSandbox(t, newSite(t), true) })
 	t.Run("podman", func(t *testing.T) {
 		t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // shell is a command line to run.
@@ -265,6 +266,7 @@ func TestGatewaySandboxBadRequests(t *testing.T) {
 // for agent api.
 func TestGatewaySandboxFromOutside(t *testing.T) {
 	t.Parallel()
+	grouptest.Need(t)
 	s, _ := gatewaySite(t)
 	g := s.gateway(time.Minute)
 	box, err := g.CreateSandbox(t.Context(), &api.CreateSandbox{Env: map[string]string{"A": "b"}, Limits: &api.SandboxLimits{Processes: 99}})

@@ -8,12 +8,14 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // The files of a sandbox that runs are given to another and kept as a template; what
 // either does later changes its own.
 func TestGatewayTemplates(t *testing.T) {
 	t.Parallel()
+	grouptest.Need(t)
 	s, _ := gatewaySite(t)
 	g := s.gateway(time.Minute)
 	ctx := t.Context()
@@ -81,6 +83,7 @@ func TestGatewayTemplates(t *testing.T) {
 // Templates belong to an account, and a quota counts them and forks.
 func TestInvariant_TEMPLATE_OF_ONE_ACCOUNT(t *testing.T) {
 	t.Parallel()
+	grouptest.Need(t)
 	b := openBureau(linuxSite(t), execute.Options{})
 	ctx := t.Context()
 	mine := restClient(b, access.Caller{Token: "a", Scope: access.Run, Account: "acme"})

@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/follow"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // guestUser is the user of a guest of machinetest.
@@ -44,6 +45,7 @@ func eachKind(t *testing.T, test func(*stage)) {
 
 func newStage(t *testing.T, kind overlay.Kind) *stage {
 	t.Helper()
+	need.Root(t, "it mounts overlays, and edits files as another user")
 	top, err := os.MkdirTemp("", "atoll-follow") //nolint:usetesting // another user enters it
 	if err != nil {
 		t.Fatal(err)
