@@ -49,7 +49,7 @@ func localSocket() (string, error) {
 	return filepath.Join(state, "gateway.sock"), nil
 }
 
-// answers reports whether somebody listens at a socket.
+// answers reports whether a process accepts connections at a socket.
 func answers(ctx context.Context, socket string) bool {
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {

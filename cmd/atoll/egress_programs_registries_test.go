@@ -112,7 +112,7 @@ func sha256Of(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// plainTar is an archive of files that everybody may read and run.
+// plainTar returns a tar archive whose files have the mode 0755.
 func plainTar(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var b bytes.Buffer

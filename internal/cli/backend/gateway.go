@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/atoll-run/atoll/api"
@@ -146,6 +147,9 @@ func ProblemError(err error) error {
 	}
 	if known := knownError(p); known != nil {
 		return known
+	}
+	if p.Status < http.StatusInternalServerError {
+		return errhint.With(fmt.Errorf("the gateway: %w", p), p.Hint)
 	}
 	return errhint.With(fmt.Errorf("the gateway: %w", p), cmp.Or(p.Hint, "the gateway's log has more, for request "+p.RequestID))
 }

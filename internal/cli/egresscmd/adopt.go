@@ -1,10 +1,9 @@
 package egresscmd
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,8 +21,6 @@ import (
 )
 
 const (
-	// maxAnswer bounds a typed answer.
-	maxAnswer = 256
 	// maxDiff bounds the difference that is shown.
 	maxDiff = 64 << 10
 )
@@ -70,10 +67,10 @@ func (e *env) adopt(yes, asJSON bool) error {
 	if !asJSON {
 		fmt.Fprint(e.ForeignOut(), change)
 	}
-	if !yes && (asJSON || !e.agrees()) {
+	if !yes && (asJSON || !e.Agrees("Put these rules in force?")) {
 		return console.WithCode(console.ExitDenied, errhint.With(errors.New("nothing was changed"), "give --accept to put the rules in force"))
 	}
-	if err := replaceConfig(path, after); err != nil || !asJSON {
+	if err := console.ReplaceOwn(path, append(bytes.TrimSuffix(after, []byte("\n")), '\n'), 0o600); err != nil || !asJSON {
 		return err
 	}
 	return e.PrintJSON(map[string]any{"file": path, "rules": rules, "diff": change})
@@ -129,30 +126,4 @@ func (e *env) checkConfig(path string, text []byte) error {
 	}
 	_, err = config.Parse(path, text, environment)
 	return err
-}
-
-// replaceConfig writes the file anew, with the mode that it had.
-func replaceConfig(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	if err := provide.ReplaceFile(path, []byte(strings.TrimSuffix(string(text), "\n"))); err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
-}
-
-// agrees asks a person; only a written yes counts.
-func (e *env) agrees() bool {
-	if !console.IsInteractive(e.In) {
-		return false
-	}
-	fmt.Fprint(e.Err, "Put these rules in force? [y/N] ")
-	line, err := bufio.NewReader(io.LimitReader(e.In, maxAnswer)).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
 }

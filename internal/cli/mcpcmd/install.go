@@ -1,14 +1,12 @@
 package mcpcmd
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +21,6 @@ const (
 	maxFile = 16 << 20
 	// maxDiff bounds the difference that is shown.
 	maxDiff = 64 << 10
-	// maxAnswer bounds a typed answer.
-	maxAnswer = 256
 )
 
 // fileOptions are the flags of the verbs that change a client's configuration.
@@ -138,51 +134,15 @@ func (e *env) write(path string, before, after []byte, o *fileOptions) error {
 		fmt.Fprintln(e.Out, console.Printable(path)+" is as it should be")
 		return nil
 	case isSame:
-	case !o.force && (o.asJSON || !e.agrees()):
+	case !o.force && (o.asJSON || !e.Agrees("Write it?")):
 		return console.WithCode(console.ExitDenied, errhint.With(errors.New("nothing was changed"), "give --force to write the file"))
 	default:
-		if err := replaceFile(path, after); err != nil {
+		if err := console.ReplaceOwn(path, after, 0o644); err != nil {
 			return err
 		}
 	}
 	if o.asJSON {
 		return e.PrintJSON(map[string]any{"file": path, "changed": !isSame, "diff": change})
-	}
-	return nil
-}
-
-// agrees asks a person; only a written yes counts.
-func (e *env) agrees() bool {
-	if !console.IsInteractive(e.In) {
-		return false
-	}
-	fmt.Fprint(e.Err, "Write it? [y/N] ")
-	line, err := bufio.NewReader(io.LimitReader(e.In, maxAnswer)).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
-}
-
-// replaceFile writes a file so that a reader finds the old content or the new, with the
-// mode that it had.
-func replaceFile(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".atoll-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ type gatewayOptions struct {
 	background bool
 }
 
-// defaultIdle is after which a private gateway ends that nobody uses.
+// defaultIdle is the idle time after which a private gateway exits.
 const defaultIdle = time.Minute
 
 // check refuses flags that exclude each other, and sets what follows from others.

@@ -65,7 +65,7 @@ type background struct {
 	idle          time.Duration
 }
 
-// answers reports whether somebody listens at the socket.
+// answers reports whether a process accepts connections at the socket.
 func (b *background) answers(ctx context.Context) bool {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", b.socket)
 	if err != nil {

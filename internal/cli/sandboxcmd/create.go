@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +116,9 @@ func (o *createOptions) request() (*api.CreateSandbox, error) {
 	metadata, err := parseEnv(o.metadata)
 	if err != nil {
 		return nil, errhint.With(errors.New("--metadata: not NAME=VALUE"), "write for example --metadata user=ann")
+	}
+	if _, err := os.Stat(o.copyFrom); o.copyFrom != "" && err != nil {
+		return nil, errhint.With(fmt.Errorf("--copy %s: it does not exist", o.copyFrom), "name a file or a directory of this machine")
 	}
 	q := &api.CreateSandbox{Image: o.image, Template: o.template, Env: variables, Metadata: metadata, TimeoutSeconds: int64(o.timeout.Seconds()), OnDeadline: o.onDeadline}
 	if o.git != "" || o.ref != "" {

@@ -11,15 +11,20 @@ import (
 
 // Named makes the sandbox ready that word names, as atoll exec does.
 func Named(ctx context.Context, c *console.Env, word string) (*provide.ReadySandbox, error) {
-	a, err := c.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	name, err := pickSandbox(ctx, a, word)
+	name, err := NameOf(ctx, c, word)
 	if err != nil {
 		return nil, err
 	}
 	return (&env{c}).sessionNamed(ctx, console.SubjectFlags{}, name)
+}
+
+// NameOf returns the name of the sandbox that word names.
+func NameOf(ctx context.Context, c *console.Env, word string) (string, error) {
+	a, err := c.Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	return pickSandbox(ctx, a, word)
 }
 
 // NameHere returns the name of the sandbox of the working directory, or of the default

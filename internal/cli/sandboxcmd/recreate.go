@@ -1,12 +1,10 @@
 package sandboxcmd
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,13 +121,7 @@ func (e *env) confirm(entries []*sandbox.Entry, running map[string][]runningComm
 	if discard {
 		fmt.Fprintln(e.Err, "and wipes their private copies of the workspace.")
 	}
-	fmt.Fprint(e.Err, "Continue? [y/N] ")
-	answer, _ := bufio.NewReader(e.In).ReadString('\n')
-	if !console.IsInteractive(e.In) {
-		fmt.Fprintln(e.Err) // no newline was typed
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
+	if e.Confirms("Continue?") {
 		return nil
 	}
 	return errhint.With(errors.New("not confirmed: nothing was removed"), "answer y, or give --force")

@@ -1,7 +1,6 @@
 package setupcmd
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,7 +124,7 @@ func (e *env) settle(r *trust.Review, o trustOptions) error {
 		return nil
 	case o.asJSON && !o.yes:
 		return nil
-	case !o.yes && !e.agrees():
+	case !o.yes && !e.Confirms("Trust this content?"):
 		return console.WithCode(console.ExitUsage, errhint.With(fmt.Errorf("not confirmed: %s is not trusted", r.Path), "answer y, or give --force"))
 	}
 	if err := r.Trust(); err != nil {
@@ -136,20 +135,6 @@ func (e *env) settle(r *trust.Review, o trustOptions) error {
 		fmt.Fprintf(e.Out, "%s is trusted.\n", console.Printable(r.Path))
 	}
 	return nil
-}
-
-// agrees asks a person; no answer means no.
-func (e *env) agrees() bool {
-	fmt.Fprint(e.Err, "Trust this content? [y/N] ")
-	answer, _ := bufio.NewReader(e.In).ReadString('\n')
-	if !console.IsInteractive(e.In) {
-		fmt.Fprintln(e.Err) // no new line was typed
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return true
-	}
-	return false
 }
 
 // maxTrustDiff is how many bytes of a difference are shown.

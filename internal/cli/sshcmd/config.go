@@ -1,12 +1,9 @@
 package sshcmd
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -85,16 +82,10 @@ func (e *env) change(o *configOptions, include *clientconfig.Include) error {
 	return include.Add()
 }
 
-// agrees shows the line and asks; only a written yes counts.
+// agrees shows the line and asks.
 func (e *env) agrees(include *clientconfig.Include) bool {
 	fmt.Fprintf(e.Err, "This is added at the top of %s:\n  %s\n", console.Printable(include.Path), console.Printable(include.Line))
-	if !console.IsInteractive(e.In) {
-		return false
-	}
-	fmt.Fprint(e.Err, "Continue? [y/N] ")
-	line, err := bufio.NewReader(io.LimitReader(e.In, 256)).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
+	return e.Agrees("Continue?")
 }
 
 func (e *env) say(o *configOptions, done *configured) error {

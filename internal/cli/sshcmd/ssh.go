@@ -71,7 +71,8 @@ func (e *env) open(ctx context.Context, args []string) error {
 // target returns the name of the sandbox and the command.
 func (e *env) target(ctx context.Context, args []string) (name string, command []string, err error) {
 	if len(args) > 0 {
-		return args[0], args[1:], nil
+		name, err = sandboxcmd.NameOf(ctx, e.Env, args[0])
+		return name, args[1:], err
 	}
 	name, err = sandboxcmd.NameHere(ctx, e.Env)
 	if errors.Is(err, sandbox.ErrNotRunning) || errors.Is(err, sandbox.ErrNotFound) {

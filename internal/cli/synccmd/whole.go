@@ -1,10 +1,8 @@
 package synccmd
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,13 +58,7 @@ func (v *verb) reset(force bool) error {
 // confirm asks; no answer means no.
 func (v *verb) confirm(text string) error {
 	fmt.Fprintln(v.Err, text)
-	fmt.Fprint(v.Err, "Continue? [y/N] ")
-	answer, _ := bufio.NewReader(v.In).ReadString('\n')
-	if !console.IsInteractive(v.In) {
-		fmt.Fprintln(v.Err) // no newline was typed
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
+	if v.Confirms("Continue?") {
 		return nil
 	}
 	return errhint.With(errors.New("not confirmed: nothing was discarded"), "answer y, or give --force")

@@ -12,13 +12,14 @@ import (
 
 	"github.com/atoll-run/atoll/internal/audit"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // The kinds of failure.
 var (
 	// ErrNotFound is an id that no sandbox has.
-	ErrNotFound = errors.New("there is no such sandbox")
+	ErrNotFound = errhint.With(errors.New("there is no such sandbox"), "`atoll ps` shows what there is; a sandbox is removed at its deadline")
 	// ErrStopped is a sandbox that does not run.
 	ErrStopped = errors.New("the sandbox is stopped")
 	// ErrEnding is a sandbox that is being removed or stopped.

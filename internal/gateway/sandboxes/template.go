@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -14,7 +15,7 @@ import (
 
 // The kinds of failure of templates.
 var (
-	ErrNoTemplate     = errors.New("there is no such template")
+	ErrNoTemplate     = errhint.With(errors.New("there is no such template"), "make one of a sandbox with `atoll snapshot SANDBOX TEMPLATE`")
 	ErrTemplateExists = errors.New("there is a template of that name")
 )
 

@@ -12,7 +12,7 @@ import (
 const longestLook = time.Second
 
 // unused returns a channel that is closed when the gateway was not used for as long as
-// its options say: nobody was connected, no task and no run was under way, and no sandbox
+// its options say: no client was connected, no task and no run was under way, and no sandbox
 // that a program made had a deadline to come; or its socket was removed.
 func (g *Gateway) unused(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})

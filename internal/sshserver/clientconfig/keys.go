@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
 // The files of a directory. The keys are those of one person on one machine.
@@ -66,11 +68,11 @@ func Make(dir, program string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := replace(filepath.Join(dir, clientKey+".pub"), ssh.MarshalAuthorizedKey(f.Client), 0o644); err != nil {
+	if err := hostpath.Replace(filepath.Join(dir, clientKey+".pub"), ssh.MarshalAuthorizedKey(f.Client), 0o644); err != nil {
 		return nil, err
 	}
 	known := hostAlias + " " + string(ssh.MarshalAuthorizedKey(f.Server.PublicKey()))
-	return f, errors.Join(replace(filepath.Join(dir, knownFile), []byte(known), 0o600), replace(filepath.Join(dir, textFile), []byte(text), 0o600))
+	return f, errors.Join(hostpath.Replace(filepath.Join(dir, knownFile), []byte(known), 0o600), hostpath.Replace(filepath.Join(dir, textFile), []byte(text), 0o600))
 }
 
 // readKey reads a private key that nobody else can read.
@@ -117,16 +119,6 @@ func makeKey(path string) error {
 		return err
 	}
 	return nil
-}
-
-// replace writes a file whole: others see the old one or the new one.
-func replace(path string, content []byte, mode fs.FileMode) error {
-	draft, err := writeDraft(path, content, mode)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(draft) }() // it is gone unless the renaming failed
-	return os.Rename(draft, path)
 }
 
 // writeDraft writes a new file beside path and returns its name.
