@@ -84,13 +84,21 @@ func adjustDirectory(agent *config.Agent, d *directory.Directory, o DirectoryOpt
 		box.WorkspaceAccess = cmp.Or(o.Access, DirectoryAccess)
 		agent.Origins["sandbox.workspaceAccess"] = origin
 	}
-	if image := cmp.Or(o.Image, d.Image); o.Image != "" || !own("sandbox.docker.image") {
-		box.Docker.Image = cmp.Or(image, rootfs.HostName)
+	image := cmp.Or(o.Image, d.Image, rootfs.HostName)
+	isPossible := !rootfs.IsHost(image) || !needsImage(agent)
+	if isPossible && (o.Image != "" || !own("sandbox.docker.image")) {
+		box.Docker.Image = image
 		agent.Origins["sandbox.docker.image"] = origin
 	}
 	if o.Adjust != nil {
 		o.Adjust(agent)
 	}
+}
+
+// needsImage reports whether the agent's sandboxes are containers of an engine, which
+// cannot be made of the host's programs: they have the configured image.
+func needsImage(agent *config.Agent) bool {
+	return agent.Sandbox.Backend == BackendDocker || agent.Sandbox.Backend == BackendPodman
 }
 
 // ProvideDirectory makes the sandbox of a recorded directory ready, with its home.
@@ -103,6 +111,9 @@ func (a *Installation) ProvideDirectory(ctx context.Context, d *directory.Direct
 func (s *Settings) amendDirectory(p *plan.Plan, o DirectoryOptions) error {
 	if err := s.addHome(p); err != nil {
 		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "home", Err: err}
+	}
+	if needsImage(p.Agent) {
+		o.Programs = nil
 	}
 	if err := addPrograms(p, o.Programs); err != nil {
 		return &sandbox.ProvisionError{Name: p.Spec.Name, Step: "programs", Err: err}
