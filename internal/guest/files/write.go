@@ -20,24 +20,30 @@ const (
 	tempPrefix = wire.TemporaryPrefix
 )
 
-// write replaces a file by the content that the host sends.
+// write replaces a file by the content that the host sends. It answers when the file
+// is closed: a program that is open for writing cannot be executed.
 func (c *Call) write(f *wire.File) error {
 	return wire.WithPart(f.Write, func(w *wire.FileWrite) error {
-		d := &tempFile{files: c.files, options: *w}
-		if err := d.files.do(func() error { return d.create(&f.RootedPath) }); err != nil {
-			return err
-		}
-		defer d.files.do(d.discard) //nolint:errcheck // it always succeeds
-		if err := d.fill(c.Content()); err != nil {
-			return err
-		}
-		var written *wire.FileWritten
-		err := d.files.do(func() (err error) { written, err = d.publish(); return err })
+		written, err := c.replace(&f.RootedPath, w)
 		if err != nil {
 			return err
 		}
 		return c.result(written)
 	})
+}
+
+// replace is write without its answer.
+func (c *Call) replace(p *wire.RootedPath, w *wire.FileWrite) (written *wire.FileWritten, err error) {
+	d := &tempFile{files: c.files, options: *w}
+	if err := d.files.do(func() error { return d.create(p) }); err != nil {
+		return nil, err
+	}
+	defer d.files.do(d.discard) //nolint:errcheck // it always succeeds
+	if err := d.fill(c.Content()); err != nil {
+		return nil, err
+	}
+	err = d.files.do(func() (err error) { written, err = d.publish(); return err })
+	return written, err
 }
 
 // tempFile is a file that is written under a temporary name in its directory and then
