@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 const (
@@ -62,16 +63,13 @@ func asSomeone(t *testing.T, name string, groups []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
 	demo, err := os.ReadFile(demoScript)
 	if err != nil {
 		t.Fatal(err)
 	}
 	self, copied := filepath.Join(dir, "atoll.test"), filepath.Join(dir, "demo.sh")
-	if err := errors.Join(os.WriteFile(self, program, 0o755), os.WriteFile(copied, demo, 0o600),
+	otheruser.Self(t, self)
+	if err := errors.Join(os.WriteFile(copied, demo, 0o600),
 		os.CopyFS(filepath.Join(dir, "scripts"), os.DirFS(engineScripts)), copyDirectoryScripts(filepath.Join(dir, "scripts")), copyDocuments(dir), giveAway(dir)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // standIn plays every agent: it does what the task names, and answers as the
@@ -45,9 +46,7 @@ func everyVariant(s *relayStage) (*bureau, []string) {
 			s.t.Fatal(err)
 		}
 	}
-	for _, d := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
-		_ = os.Chmod(d, 0o755)
-	}
+	otheruser.Open(s.t, dir)
 	s.set("runs.openclaw.install", filepath.Join(dir, "openclaw"))
 	var more []run.Variant
 	for _, name := range []string{"claude-code", "codex"} {

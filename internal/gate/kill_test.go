@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // A test that kills a gate starts the test binary again, with this variable telling
@@ -237,16 +238,10 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "gate.test")
-	data, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = os.WriteFile(program, data, 0o755)
-	}
-	for at := dir; err == nil && at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
-		err = os.Chmod(at, 0o755)
-	}
+	otheruser.Self(t, program)
+	otheruser.Open(t, dir)
 	home := filepath.Join(dir, "home")
-	err = errors.Join(err, os.Mkdir(home, 0o700), os.Chown(home, ordinary, ordinary))
-	if err != nil {
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, ordinary, ordinary)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run", "Attack|SEEN|WAY_BACK|EXACT|PRIVILEGES|COUNTED|CollectApproveUndo")

@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/testkit/machinetest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -38,9 +39,7 @@ func newWorkplace(t *testing.T, prepare string) *workplace {
 	t.Helper()
 	need.Root(t, "it starts a guest with other users' files")
 	dir := t.TempDir()
-	for at := dir; at != os.TempDir(); at = filepath.Dir(at) {
-		check(t, os.Chmod(at, 0o755))
-	}
+	otheruser.Open(t, dir)
 	root := filepath.Join(dir, "root")
 	check(t, os.Mkdir(root, 0o755))
 	check(t, os.Chown(root, guestUser, guestUser))

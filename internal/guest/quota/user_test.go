@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 const nobody = 65534
@@ -15,20 +17,10 @@ const nobody = 65534
 func dropToNobody(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	own, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
 	program := filepath.Join(dir, "test")
-	if err := os.WriteFile(program, own, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	otheruser.Self(t, program)
 	home := mkdir(t, filepath.Join(dir, "home"))
-	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	otheruser.Open(t, dir)
 	if err := os.Chown(home, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}

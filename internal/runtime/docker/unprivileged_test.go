@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // someone is a user without privileges. The engine lets him in, as it does the
@@ -101,22 +102,12 @@ func reachableBy(t *testing.T, socket string) {
 	if err := os.Chmod(socket, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for dir := filepath.Dir(socket); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	otheruser.Open(t, filepath.Dir(socket))
 }
 
 func copyOfSelf(t *testing.T, dir string) string {
 	t.Helper()
-	body, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(dir, "docker.test")
-	if err := os.WriteFile(path, body, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	otheruser.Self(t, path)
 	return path
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/runtime/rootfs"
 	"github.com/atoll-run/atoll/internal/testkit/escapetest"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // Hostile code in sandboxes that root made, as an ordinary user and as root.
@@ -34,7 +35,7 @@ func TestEscapeOfAUserWithGroups(t *testing.T) {
 		return // TestEscape did it
 	}
 	dir := t.TempDir()
-	openWay(t, dir)
+	otheruser.Open(t, dir)
 	attack := filepath.Join(dir, "attack")
 	if err := os.WriteFile(attack, escapetest.Attack(t), 0o755); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // someone is a user without privileges.
@@ -62,7 +63,7 @@ func asSomeone(t *testing.T, name, tests string, groups []string, env ...string)
 	t.Helper()
 	need.Root(t, "it becomes another user")
 	dir := t.TempDir()
-	openWay(t, dir)
+	otheruser.Open(t, dir)
 	// Short: sockets are made below it.
 	state, err := os.MkdirTemp("", "u") //nolint:usetesting // see above
 	if err != nil {
@@ -70,11 +71,9 @@ func asSomeone(t *testing.T, name, tests string, groups []string, env ...string)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(state) })
 	self, guest := filepath.Join(dir, "linux.test"), filepath.Join(dir, "atoll-guest")
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(self, program, 0o755), os.WriteFile(guest, guestProgram(t), 0o755), os.Chown(state, someone, someone)); err != nil {
+	otheruser.Self(t, self)
+	otheruser.Program(t, guest, guestProgram(t))
+	if err := os.Chown(state, someone, someone); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run="+tests, "-test.v")
@@ -83,16 +82,6 @@ func asSomeone(t *testing.T, name, tests string, groups []string, env ...string)
 	cmd.Dir = state
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// openWay lets everybody get to a directory below the temporary one.
-func openWay(t *testing.T, dir string) {
-	t.Helper()
-	for ; len(dir) > len(filepath.Clean(os.TempDir())); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // ordinary is the uid that the tests run as once more.
@@ -257,34 +258,20 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 		return // this is that run
 	}
 	dir := t.TempDir()
-	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	own, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	otheruser.Open(t, dir)
 	program, home := filepath.Join(dir, "test"), filepath.Join(dir, "home")
-	if err := errors.Join(os.WriteFile(program, own, 0o755), os.Mkdir(home, 0o755), os.Chown(home, ordinary, ordinary)); err != nil {
+	otheruser.Self(t, program)
+	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, ordinary, ordinary)); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"-test.v"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
-	for {
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + home, "HOME=" + home, "PATH=" + os.Getenv("PATH")}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
-		out, err := cmd.CombinedOutput()
-		if errors.Is(err, syscall.ETXTBSY) { // another fork may hold the file that was just written
-			continue
-		}
-		if err != nil || !strings.Contains(string(out), "--- PASS: TestChanges/user") {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + home, "HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestChanges/user") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
