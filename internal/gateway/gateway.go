@@ -154,6 +154,9 @@ func (s *Server) Addresses() (all []string) {
 // Connections returns the number of open connections.
 func (s *Server) Connections() int { return s.conns.count() }
 
+// Accepted returns the number of connections that were ever open.
+func (s *Server) Accepted() int { return s.conns.countEver() }
+
 // Drain accepts no more connections or requests; requests under way continue.
 func (s *Server) Drain() {
 	s.draining.Store(true)

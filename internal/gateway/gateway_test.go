@@ -177,8 +177,9 @@ func TestStrangersAreBounded(t *testing.T) {
 		}
 	}
 	until(t, "silent connections stay", func() bool { return s.Connections() == 0 })
-	if status, _ := ask(t, s, "/"); status != 200 {
-		t.Errorf("afterwards: %d", status)
+	before := s.Accepted()
+	if status, _ := ask(t, s, "/"); status != 200 || s.Accepted() != before+1 {
+		t.Errorf("afterwards: %d, %d connections after %d", status, s.Accepted(), before)
 	}
 	c, err := net.Dial("tcp", s.Addresses()[0])
 	if err != nil {

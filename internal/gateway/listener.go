@@ -145,6 +145,7 @@ type connCounter struct {
 
 	mu    sync.Mutex
 	total int
+	ever  int // with those that are closed
 	byKey map[string]int
 }
 
@@ -166,6 +167,7 @@ func (c *connCounter) reserve(key string) (release func(), ok bool) {
 		return nil, false
 	}
 	c.total++
+	c.ever++
 	if key != "" {
 		c.byKey[key]++
 	}
@@ -188,6 +190,12 @@ func (c *connCounter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
+}
+
+func (c *connCounter) countEver() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ever
 }
 
 type countedConn struct {

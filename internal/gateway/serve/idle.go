@@ -36,15 +36,15 @@ func (g *Gateway) unused(ctx context.Context) <-chan struct{} {
 func (g *Gateway) awaitUnused(ctx context.Context) bool {
 	look := time.NewTicker(min(longestLook, max(g.idle/4, time.Millisecond)))
 	defer look.Stop()
-	last := time.Now()
+	last, accepted := time.Now(), g.server.Accepted()
 	for time.Since(last) < g.idle {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-look.C:
 		}
-		if g.isUsed(ctx) {
-			last = time.Now()
+		if now := g.server.Accepted(); g.isUsed(ctx) || now != accepted { // some are shorter than the time between two looks
+			last, accepted = time.Now(), now
 		}
 		if g.isLost() {
 			return true
