@@ -39,6 +39,7 @@ ssh                 openssh-client
 javac               default-jdk-headless
 musl-gcc            musl-tools
 /usr/bin/pip3                                       python3-pip
+/usr/bin/mypy                                       mypy
 /usr/bin/cargo                                      cargo
 /usr/sbin/sshd                                      openssh-server
 /usr/include/stdlib.h                               libc6-dev

@@ -6,6 +6,7 @@
 #   scripts/sdks.sh [up]           install the SDKs of OpenAI and Anthropic
 #   scripts/sdks.sh up agents      install Codex, Claude Code, opencode and Gemini CLI instead
 #   scripts/sdks.sh up mcp         install the inspector of the Model Context Protocol instead
+#   scripts/sdks.sh up typescript  install what builds sdk/typescript instead, with the oldest Node that it works with
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
@@ -14,6 +15,7 @@ node=node@24.21.0
 sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
 mcp=(@modelcontextprotocol/inspector@2.12.0)
 agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
+package=$(dirname "$0")/../sdk/typescript/package.json
 
 fail() { echo "sdks.sh: $*" >&2; exit 1; }
 
@@ -48,8 +50,13 @@ up() {
 which=("${sdks[@]}")
 [[ ${2:-} == agents ]] && which=("${agents[@]}")
 [[ ${2:-} == mcp ]] && which=("${mcp[@]}")
+if [[ ${2:-} == typescript ]]; then
+	node=node@20.20.2
+	mapfile -t which < <(jq -r '.devDependencies | to_entries[] | "\(.key)@\(.value)"' "$package")
+	((${#which[@]} > 0)) || fail "jq is missing: run scripts/deps.sh"
+fi
 case ${1:-up} in
 up) up "${which[@]}" ;;
 dir) dir_of "${which[@]}" ;;
-*) fail "usage: sdks.sh [up|dir] [agents|mcp]" ;;
+*) fail "usage: sdks.sh [up|dir] [agents|mcp|typescript]" ;;
 esac

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,8 @@ const (
 	// groupsVariable, when set, tells a process that was started as root to enter
 	// these control groups and go on as someone.
 	groupsVariable = "ATOLL_TEST_GROUPS"
+	// memberVariable is the number of a user group that someone is a member of.
+	memberVariable = "ATOLL_TEST_MEMBER"
 	// scriptsVariable says where scripts are that someone can read, and
 	// demoVariable where the demo is.
 	scriptsVariable = "ATOLL_TEST_SCRIPTS"
@@ -39,7 +42,11 @@ func becomeSomeone(groups []string) error {
 			return err
 		}
 	}
-	if err := errors.Join(unix.Setgroups(nil), unix.Setresgid(someone, someone, someone), unix.Setresuid(someone, someone, someone), os.Unsetenv(groupsVariable)); err != nil {
+	var member []int
+	if gid, err := strconv.Atoi(os.Getenv(memberVariable)); err == nil {
+		member = []int{gid}
+	}
+	if err := errors.Join(unix.Setgroups(member), unix.Setresgid(someone, someone, someone), unix.Setresuid(someone, someone, someone), os.Unsetenv(groupsVariable)); err != nil {
 		return err
 	}
 	return syscall.Exec(os.Args[0], os.Args, os.Environ())
@@ -54,8 +61,8 @@ func TestLinuxScriptAsUser(t *testing.T) {
 // What `make run` shows needs neither an engine, nor root, nor a control group.
 func TestDemoAsUser(t *testing.T) { asSomeone(t, "TestDemo", nil) }
 
-// asSomeone runs one test of this package as an ordinary user.
-func asSomeone(t *testing.T, name string, groups []string) {
+// asSomeone runs one test of this package as an ordinary user, with more variables.
+func asSomeone(t *testing.T, name string, groups []string, env ...string) {
 	t.Helper()
 	need.Root(t, "it becomes another user")
 	dir, err := os.MkdirTemp("", "u") //nolint:usetesting // short, for sockets, and another user's
@@ -75,7 +82,7 @@ func asSomeone(t *testing.T, name string, groups []string) {
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.parallel=2")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"), demoVariable+"="+copied, documentsVariable+"="+dir,
+	cmd.Env = append(append(os.Environ(), env...), "HOME="+dir, "TMPDIR="+dir, scriptsVariable+"="+filepath.Join(dir, "scripts"), demoVariable+"="+copied, documentsVariable+"="+dir,
 		groupsVariable+"="+strings.Join(groups, " "))
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
 		t.Errorf("%v\n%s", err, out)

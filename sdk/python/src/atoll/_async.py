@@ -19,16 +19,20 @@ async def _wait(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, functools.partial(call, *args, **kwargs))
 
 
-_END = object()
+class _End:
+    """What follows the last item."""
+
+
+_END = _End()
 
 
 async def _each(items: Iterator[T]) -> AsyncIterator[T]:
     try:
         while True:
-            item = await _wait(next, items, _END)
-            if item is _END:
+            item: Union[T, _End] = await _wait(next, items, _END)
+            if isinstance(item, _End):
                 return
-            yield item  # type: ignore[misc]
+            yield item
     finally:
         close = getattr(items, "close", None)
         if close is not None:

@@ -176,7 +176,9 @@ class Client:
 def _encode(query: Optional[Query]) -> str:
     pairs: List[Tuple[str, str]] = []
     for name, value in (query or {}).items():
-        for one in value if isinstance(value, list) else [value]:
+        values: List[Union[None, str, int]] = []
+        values += value if isinstance(value, list) else (value,)
+        for one in values:
             if one is not None and one is not False:
                 pairs.append((name, "true" if one is True else str(one)))
     return "?" + urllib.parse.urlencode(pairs) if pairs else ""
