@@ -190,6 +190,7 @@ func same(t *testing.T, before, after map[string]string) {
 // installedAgents is the search path with the agents of scripts/sdks.sh before it.
 func installedAgents(t *testing.T) string {
 	t.Helper()
+	need.Time(t, "it runs the agents that npm has installed")
 	if dir := os.Getenv(agentsDirVariable); dir != "" {
 		return dir + ":" + os.Getenv("PATH")
 	}

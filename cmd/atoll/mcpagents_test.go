@@ -71,6 +71,7 @@ func (p *agentPlace) client(argv ...string) string {
 // The inspector of the protocol's authors lists and calls tools.
 func TestMCPInspector(t *testing.T) {
 	t.Parallel()
+	need.Time(t, "it runs programs that npm has installed")
 	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir", "mcp").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ const minPackages = 200
 // TestNpmCi installs a large project in a sandbox by the preset alone, from the registry
 // that npm of this machine uses.
 func TestNpmCi(t *testing.T) {
+	need.Time(t, "it installs hundreds of packages from npm's registry")
 	npm := need.Program(t, "npm", "npm")
 	r := newReader(t, nil)
 	host := &npmHost{t: t, npm: npm, dir: r.path("project")}

@@ -34,6 +34,7 @@ func hourScript() fakellm.Script {
 // run, and three commits pushed by the relay. A person who answers for later ones too is
 // asked at most three times.
 func TestWorkingHour(t *testing.T) {
+	need.Time(t, "npm installs packages three times")
 	need.Program(t, "npm", "npm")
 	h := newHour(t)
 	stop := h.answer(t)

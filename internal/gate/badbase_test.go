@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // steps counts the checkpoints of an approval.
@@ -34,7 +35,7 @@ func TestAttackBaseGoesMeanwhile(t *testing.T) {
 	before := s.tree("base")
 	s.inside(everyKind)
 	total := s.steps(t)
-	for at := 0; at < total; at += max(1, total/12) {
+	for at := 0; at < total; at += max(1, total/need.Rounds(3, 12)) {
 		for _, goes := range []string{"moved", "deleted"} {
 			t.Run(fmt.Sprintf("%s at step %d", goes, at), func(t *testing.T) {
 				s := newSite(t, project())

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // exact describes everything of a tree: types, modes, owners, times, contents and
@@ -179,7 +180,7 @@ func TestSwapper(t *testing.T) {
 	g := s.open()
 	set := s.collect(g)
 	applied, refused := 0, 0
-	for round := range rounds(t, "ATOLL_GATE_SWAPS", 500) {
+	for round := range rounds(t, "ATOLL_GATE_SWAPS", need.Rounds(25, 500)) {
 		s.write("base", "fresh", "begun\n")
 		s.must(os.Rename(s.path("base", "fresh"), s.path("base", "a.txt")))
 		s.must(s.source.NoteApplied("a.txt"))

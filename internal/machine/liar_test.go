@@ -264,6 +264,7 @@ func TestFloodingGuestIsBounded(t *testing.T) {
 
 // TestStallingGuest never answers anything.
 func TestStallingGuest(t *testing.T) {
+	t.Parallel()
 	m := lying(t, answering(func(stream net.Conn, _ *wire.Request) { _, _ = io.Copy(io.Discard, stream) }), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -114,9 +114,6 @@ or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
 	return root
 }
 
-// Verbs are the verbs that work on every system.
-func Verbs() []string { return []string{"config", "doctor", "ps", "runs", "version"} }
-
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {

@@ -1,11 +1,13 @@
 // Package need says what a test needs that not every machine has: root, an
 // engine, a program. Where it is missing the test is skipped, so that
 // `go test ./...` is useful to anyone; with ATOLL_TEST_ALL set, as `make test`
-// does, it fails, so that nothing is left out unnoticed.
+// does, it fails, so that nothing is left out unnoticed. The same variable chooses
+// between a few rounds of a test and all of them.
 package need
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,6 +36,30 @@ func Program(tb testing.TB, name, pkg string) string {
 		Missing(tb, errors.New("this test needs "+name+", of the package "+pkg+": run scripts/deps.sh"))
 	}
 	return path
+}
+
+// Time leaves a test out that takes long or calls services of others, unless
+// everything is run or tests are chosen by -run; why says what takes the time.
+func Time(tb testing.TB, why string) {
+	tb.Helper()
+	if !everything() {
+		tb.Skip("this test takes long: " + why + ": run make test, or choose it by -run")
+	}
+}
+
+// Rounds returns how often a test repeats itself: few times, or all where
+// everything is run or tests are chosen by -run.
+func Rounds(few, all int) int {
+	if everything() {
+		return all
+	}
+	return few
+}
+
+// everything reports whether no test may be shortened.
+func everything() bool {
+	chosen := flag.Lookup("test.run")
+	return os.Getenv(All) != "" || chosen != nil && chosen.Value.String() != ""
 }
 
 // Missing leaves the test out because of what it lacks, and says how to get it.

@@ -2,6 +2,7 @@ package need_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -61,5 +62,39 @@ func TestRoot(t *testing.T) {
 	r := ends(func(tb testing.TB) { need.Root(tb, "it mounts") })
 	if wants := os.Geteuid() != 0; wants != strings.Contains(r.skipped, "needs root: it mounts") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// chosen sets -run for a test.
+func chosen(t *testing.T, run string) {
+	t.Helper()
+	f := flag.Lookup("test.run").Value
+	before := f.String()
+	t.Cleanup(func() { _ = f.Set(before) })
+	if err := f.Set(run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTimeAndRounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		all, run string
+		whole    bool
+	}{
+		"go test ./...": {},
+		"make test":     {all: "1", whole: true},
+		"go test -run":  {run: "TestTime", whole: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(need.All, c.all)
+			chosen(t, c.run)
+			r := ends(func(tb testing.TB) { need.Time(tb, "it downloads") })
+			if r.failed != "" || (r.skipped == "") != c.whole || !c.whole && !strings.Contains(r.skipped, "it downloads: run make test") {
+				t.Errorf("%+v", r)
+			}
+			if got := need.Rounds(2, 50); got != map[bool]int{true: 50, false: 2}[c.whole] {
+				t.Errorf("%d rounds", got)
+			}
+		})
 	}
 }

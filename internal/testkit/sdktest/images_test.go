@@ -28,6 +28,7 @@ import (
 // them, and the agents run in sandboxes of those. Claude Code is built always, the
 // others are asked for as TestAgents is.
 func TestAgentImages(t *testing.T) {
+	need.Time(t, "it builds images of agents from npm's registry")
 	need.Program(t, "npm", "npm")
 	if out, err := exec.CommandContext(t.Context(), "npm", "ping").CombinedOutput(); err != nil {
 		need.Missing(t, fmt.Errorf("npm reaches no registry: %w: %s", err, out))

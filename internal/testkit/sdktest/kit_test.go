@@ -40,6 +40,7 @@ const masterKey = "sk-master-0123456789-of-the-upstream"
 // installed is a directory of scripts/sdks.sh: that of the SDKs, or of agents.
 func installed(t *testing.T, which ...string) string {
 	t.Helper()
+	need.Time(t, "it runs programs that npm has installed")
 	out, err := exec.CommandContext(t.Context(), "../../../scripts/sdks.sh", append([]string{"dir"}, which...)...).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -79,6 +79,7 @@ func (d *fixture) openclaw(g *service.ModelGrant, dir, provider string) string {
 // makes the directory for compiled code beside it, which is mounted too.
 func openclawRoot(t *testing.T) string {
 	t.Helper()
+	need.Time(t, "it runs OpenClaw")
 	if _, err := openclawtest.Find(openclawtest.Current, os.Getenv); err != nil {
 		need.Missing(t, err)
 	}
