@@ -43,7 +43,18 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	testscript.Main(m, map[string]func(){"atoll": main})
+	testscript.Main(sharing{m}, map[string]func(){"atoll": main})
+}
+
+// sharing removes what tests share when all have ended.
+type sharing struct{ *testing.M }
+
+func (s sharing) Run() int {
+	code := s.M.Run()
+	if sdksInstalled.dir != "" {
+		_ = os.RemoveAll(sdksInstalled.dir)
+	}
+	return code
 }
 
 // TestScript runs the scripts that need no engine, and proves it: there is none.

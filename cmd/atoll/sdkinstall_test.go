@@ -4,12 +4,17 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -27,81 +32,114 @@ var sdkLanguages = []sdkLanguage{
 	{"project/examples/*.ts", []string{"node"}, "//"},
 }
 
-// installSDKs builds the packages, checks their types, and installs them into clean
-// directories that everybody can read, beside their examples.
-func installSDKs(t *testing.T) string {
+// installedSDKs returns the directory in which installSDKs has installed the packages,
+// once for all tests.
+func installedSDKs(t *testing.T) string {
 	t.Helper()
-	dir := readableDir(t)
-	if err := os.CopyFS(filepath.Join(dir, "python"), os.DirFS("../../sdk/python")); err != nil {
+	if dir := os.Getenv(sdkVariable); dir != "" {
+		return dir
+	}
+	for program, pkg := range map[string]string{"/usr/bin/pip3": "python3-pip", "/usr/bin/mypy": "mypy", "npm": "npm", "jq": "jq"} {
+		need.Program(t, program, pkg)
+	}
+	tools, err := sdkTools(t.Context())
+	if err != nil {
+		need.Missing(t, err)
+	}
+	dir, err := installOnce(tools)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("install", func(t *testing.T) {
-		t.Run("python", func(t *testing.T) {
-			t.Parallel()
-			installPython(t, dir)
-		})
-		t.Run("typescript", func(t *testing.T) {
-			t.Parallel()
-			installTypeScript(t, dir)
-		})
-	})
 	return dir
 }
 
-// installPython makes a wheel and installs it into a virtual environment.
-func installPython(t *testing.T, dir string) {
-	t.Helper()
-	need.Program(t, "/usr/bin/pip3", "python3-pip")
-	need.Program(t, "/usr/bin/mypy", "mypy")
-	pip := []string{"/usr/bin/python3", "-m", "pip", "-q", "--no-cache-dir"}
-	step(t, dir, "/usr/bin/mypy", "--strict", "--python-version", "3.9", "--cache-dir", "/dev/null", "python/src/atoll")
-	step(t, dir, append(pip, "wheel", "--no-index", "--no-build-isolation", "--no-deps", "-w", ".", "./python")...)
-	step(t, dir, "/usr/bin/python3", "-m", "venv", "--without-pip", "venv")
-	step(t, dir, append(pip, "--python", "venv/bin/python", "install", "--no-index", "--no-deps", "./atoll-0.1.0-py3-none-any.whl")...)
+// sdksInstalled is what is removed after all tests.
+var sdksInstalled struct {
+	once sync.Once
+	dir  string
+	err  error
 }
 
-// installTypeScript packs the package, installs it into a project, and compiles the
-// examples there. Its types are those of the gateway's description.
-func installTypeScript(t *testing.T, dir string) {
-	t.Helper()
-	need.Program(t, "npm", "npm")
-	tools := sdkTools(t)
-	step(t, "../..", filepath.Join(tools, ".bin", "node"), "sdk/typescript/scripts/types.mjs", "--check")
-	if err := copyTypeScript(dir); err != nil {
-		t.Fatal(err)
-	}
-	for link, target := range map[string]string{"node": filepath.Join(tools, ".bin", "node"), "node_modules": tools} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
+func installOnce(tools string) (string, error) {
+	s := &sdksInstalled
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "sdks"); s.err == nil {
+			s.err = errors.Join(os.Chmod(s.dir, 0o755), installSDKs(s.dir, tools)) // others enter it
 		}
-	}
-	quiet := []string{"npm", "--silent", "--offline", "--no-audit", "--no-fund", "--no-update-notifier"}
-	step(t, filepath.Join(dir, "typescript"), append(quiet, "pack", "--pack-destination", "..")...)
-	step(t, filepath.Join(dir, "project"), append(quiet, "install", "../atoll-0.1.0.tgz")...)
-	step(t, filepath.Join(dir, "project"), filepath.Join(tools, ".bin", "tsc"), "-p", "examples")
+	})
+	return s.dir, s.err
 }
 
-// copyTypeScript copies what is needed to build the package, and its examples into a
-// project of their own.
-func copyTypeScript(dir string) error {
-	from, to := "../../sdk/typescript", filepath.Join(dir, "typescript")
-	if err := os.CopyFS(filepath.Join(to, "src"), os.DirFS(filepath.Join(from, "src"))); err != nil {
+// installSDKs builds the packages, checks their types, and installs them into clean
+// directories that everybody can read, beside their examples.
+func installSDKs(dir, tools string) error {
+	all, ctx := errgroup.WithContext(context.Background())
+	all.Go(func() error { return installPython(ctx, dir) })
+	all.Go(func() error { return installTypeScript(ctx, dir, tools) })
+	return all.Wait()
+}
+
+// installPython makes a wheel and installs it into a virtual environment.
+func installPython(ctx context.Context, dir string) error {
+	if err := os.CopyFS(filepath.Join(dir, "python"), os.DirFS("../../sdk/python")); err != nil {
 		return err
 	}
-	for _, name := range []string{"package.json", "tsconfig.json", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(from, name))
+	return steps(ctx, dir, `
+/usr/bin/mypy --strict --python-version 3.9 --cache-dir /dev/null python/src/atoll
+/usr/bin/python3 -m pip -q --no-cache-dir wheel --no-index --no-build-isolation --no-deps -w . ./python
+/usr/bin/python3 -m venv --without-pip venv
+/usr/bin/python3 -m pip -q --no-cache-dir --python venv/bin/python install --no-index --no-deps ./atoll-0.1.0-py3-none-any.whl
+`)
+}
+
+// installTypeScript tests and packs the package, installs it into a project, and compiles
+// the examples there. Its types are those of the gateway's description.
+func installTypeScript(ctx context.Context, dir, tools string) error {
+	for _, err := range []error{
+		steps(ctx, "../..", filepath.Join(tools, ".bin", "node")+" sdk/typescript/scripts/types.mjs --check"),
+		steps(ctx, "../../sdk/typescript", "mkdir "+dir+"/typescript && cp -r package.json tsconfig.json README.md src test examples "+dir+"/typescript"),
+		os.Symlink(filepath.Join(tools, ".bin", "node"), filepath.Join(dir, "node")),
+		os.Symlink(tools, filepath.Join(dir, "node_modules")),
+	} {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, name), text, 0o644); err != nil {
-			return err
-		}
 	}
-	project := filepath.Join(dir, "project")
-	if err := os.CopyFS(filepath.Join(project, "examples"), os.DirFS(filepath.Join(from, "examples"))); err != nil {
-		return err
+	return steps(ctx, dir, `
+npm="npm --silent --offline --no-audit --no-fund --no-update-notifier"
+cd typescript
+$npm pack --pack-destination ..
+../node --test test/*.test.mjs
+mkdir ../project
+mv examples ../project
+cd ../project
+echo '{"private": true, "type": "module"}' >package.json
+$npm install ../atoll-0.1.0.tgz
+../node_modules/.bin/tsc -p examples
+`)
+}
+
+// steps runs lines of a shell, each of which must succeed.
+func steps(ctx context.Context, dir, script string) error {
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	return os.WriteFile(filepath.Join(project, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o644)
+	return nil
+}
+
+// sdkTools returns the directory of the modules that build sdk/typescript.
+func sdkTools(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "../../scripts/sdks.sh", "dir", "typescript").Output()
+	if err != nil {
+		return "", err
+	}
+	dir := strings.TrimSpace(string(out))
+	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
+		return "", fmt.Errorf("%w: run scripts/sdks.sh up typescript", err)
+	}
+	return filepath.Join(dir, "node_modules"), nil
 }
 
 // The versions of what builds the package are locked, and no registry is named.
@@ -112,29 +150,5 @@ func TestTypeScriptLock(t *testing.T) {
 	}
 	if !bytes.Contains(lock, []byte(`"node_modules/typescript"`)) || bytes.Contains(lock, []byte("://")) || bytes.Contains(lock, []byte(`"resolved"`)) {
 		t.Error("package-lock.json names a registry: run npm install --omit-lockfile-registry-resolved in sdk/typescript")
-	}
-}
-
-// sdkTools returns the directory of the modules that build sdk/typescript.
-func sdkTools(t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir", "typescript").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := strings.TrimSpace(string(out))
-	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
-		need.Missing(t, fmt.Errorf("%w: run scripts/sdks.sh up typescript", err))
-	}
-	return filepath.Join(dir, "node_modules")
-}
-
-// step runs a program, which must succeed.
-func step(t *testing.T, dir string, argv ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
 }

@@ -6,6 +6,7 @@ import type { Problem } from "./api.js";
 import { AtollError, errorOf, UnreachableError } from "./errors.js";
 import { parseEvents, type ServerEvent } from "./events.js";
 import { findLocal, startPrivate } from "./local.js";
+import { handshake, openWebSocket, type WebSocketConnection } from "./websocket.js";
 
 /** Which gateway. Without url and socketPath it is that of ATOLL_URL and ATOLL_TOKEN, or this user's own. */
 export interface ClientOptions {
@@ -89,7 +90,8 @@ export class Client {
       try {
         return await answerOf(await this.prepare(method, path, request), contentOf(request), sent);
       } catch (err) {
-        if (request.signal?.aborted || err instanceof ContentError || err instanceof AtollError) throw err instanceof ContentError ? err.cause : err;
+        if (err instanceof ContentError) throw err.cause;
+        if (request.signal?.aborted || err instanceof AtollError) throw err;
         const again = !sent.yet || (method === "GET" && !request.content);
         if (!again || attempt === retries) throw this.#unreachable(err, sent.yet);
         if (!sent.yet && this.#own) this.#socket = startPrivate(); // a private gateway may have left
@@ -124,6 +126,13 @@ export class Client {
       if (this.#socket === found) this.#socket = undefined;
       throw err;
     }
+  }
+
+  /** @internal Open a WebSocket. */
+  async webSocket(path: string, query: Query): Promise<WebSocketConnection> {
+    const { headers, accept } = handshake();
+    const request = await this.prepare("GET", path, { query, headers });
+    return openWebSocket(request, accept, (answer) => refusal(answer, answer.statusCode ?? 0));
   }
 
   /** @internal Return the URL of a port of a sandbox, and the host name that requests to it have. */

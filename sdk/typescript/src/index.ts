@@ -14,4 +14,5 @@ export { AtollError, CommandError, ConflictError, ForbiddenError, InvalidRequest
 export { Files, Watch } from "./files.js";
 export { Port, type PortRequest } from "./port.js";
 export { type Output, Process, type Result } from "./process.js";
-export { type Command, type CommandOptions, type CreateOptions, type RunOptions, Sandbox, type Writer } from "./sandbox.js";
+export { type Command, type CommandOptions, type CreateOptions, type RunOptions, Sandbox, type StartOptions, type Writer } from "./sandbox.js";
+export { Terminal } from "./terminal.js";

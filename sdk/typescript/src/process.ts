@@ -1,5 +1,6 @@
 import type { ExecResult, Process as ProcessInfo, ProcessOutput } from "./api.js";
 import { type Client, pathOf } from "./client.js";
+import { Terminal } from "./terminal.js";
 
 /** How a command ended. */
 export type Result = ExecResult & {
@@ -83,6 +84,12 @@ export class Process {
   /** Send a signal such as SIGINT, with tree to its descendants too. */
   async signal(name: string, options: { tree?: boolean } = {}): Promise<void> {
     await this.#client.call("POST", this.#at("signal"), { body: { signal: name, tree: options.tree ?? false } });
+  }
+
+  /** Show its terminal, if it was started with one, from the beginning or an offset on. */
+  async terminal(options: { offset?: number } = {}): Promise<Terminal> {
+    const offset = options.offset ?? 0;
+    return new Terminal(await this.#client.webSocket(this.#at("terminal"), { offset }), offset);
   }
 
   /** End it with its descendants and forget it. */

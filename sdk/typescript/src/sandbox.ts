@@ -1,4 +1,4 @@
-import type { CreateSandbox, ExecResult, Process as ProcessInfo, Processes, Sandbox as SandboxInfo, SandboxMetrics, Sandboxes, Template, Templates } from "./api.js";
+import type { CreateSandbox, ExecResult, Process as ProcessInfo, Processes, Sandbox as SandboxInfo, SandboxMetrics, Sandboxes, Template, Templates, TerminalSize } from "./api.js";
 import { type Client, pathOf, sharedClient } from "./client.js";
 import { AtollError, CommandError, NotFoundError } from "./errors.js";
 import { Files } from "./files.js";
@@ -42,6 +42,14 @@ export interface CommandOptions {
   cwd?: string;
   /** After which it is ended; none if left out. */
   timeoutSeconds?: number;
+}
+
+/** How a command in the background is started. */
+export interface StartOptions extends CommandOptions {
+  /** Keep its standard input open. */
+  stdin?: boolean;
+  /** Give it a terminal of this size. */
+  terminal?: TerminalSize;
 }
 
 /** Takes what a command writes. The command waits while a promise that it returns is open. */
@@ -162,9 +170,9 @@ export class Sandbox implements AsyncDisposable {
     throw new AtollError({ code: "stream_ended", detail: "the stream of the command ended before the command" });
   }
 
-  /** Start a command in the background, with stdin one that can be written to. */
-  async start(command: Command, options: CommandOptions & { stdin?: boolean } = {}): Promise<Process> {
-    const body = { ...commandOf(command, options), stdin: options.stdin ?? false };
+  /** Start a command in the background, with stdin one that can be written to, or with a terminal: p.terminal() shows that. */
+  async start(command: Command, options: StartOptions = {}): Promise<Process> {
+    const body = { ...commandOf(command, options), stdin: options.stdin ?? false, terminal: options.terminal };
     return new Process(this.#client, this.id, await this.#client.call("POST", pathOf(this.id, "processes"), { body }));
   }
 
