@@ -62,6 +62,7 @@ type filterRule int
 const (
 	ownLimits    filterRule = iota // prlimit64: sets limits of the caller, or reads any
 	ownProcess                     // the first argument must be 0
+	ownPolicy                      // sched_setscheduler: the same, and the usual policy for another is not carried out
 	ownPriority                    // setpriority: of one process, which must be the caller
 	ownIO                          // ioprio_set: the same
 	notSupported                   // EOPNOTSUPP, as on a file system without fallocate
@@ -73,7 +74,11 @@ var filterRules = map[filterRule][]unix.SockFilter{
 		load(argument(2)), equal(0, 0, 3),
 		load(argument(2) + 4), equal(0, 0, 1),
 		returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)},
-	ownProcess:   {load(argument(0)), equal(0, 0, 1), returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)},
+	ownProcess: {load(argument(0)), equal(0, 0, 1), returns(unix.SECCOMP_RET_ALLOW), returns(returnEPERM)},
+	ownPolicy: {
+		load(argument(0)), equal(0, 3, 0),
+		load(argument(1)), equal(unix.SCHED_NORMAL, 2, 0),
+		returns(returnEPERM), returns(unix.SECCOMP_RET_ALLOW), returns(returnDone)},
 	ownPriority:  ownOnly(unix.PRIO_PROCESS),
 	ownIO:        ownOnly(ioprioWhoProcess),
 	notSupported: {returns(unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP))},
@@ -82,6 +87,10 @@ var filterRules = map[filterRule][]unix.SockFilter{
 const (
 	ioprioWhoProcess = 1
 	returnEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	// returnDone answers a call with success without carrying it out. pthread_setschedparam
+	// names the calling thread by its id, which the filter cannot tell from another's, and
+	// programs set the policy that their threads have already: libzmq ends if that fails.
+	returnDone = unix.SECCOMP_RET_ERRNO
 )
 
 // ownOnly allows a call whose target is the calling process.

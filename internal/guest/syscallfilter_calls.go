@@ -23,15 +23,15 @@ var filteredCalls = map[string][]archCalls{
 	"amd64": {
 		{unix.AUDIT_ARCH_X86_64, append(amd64Calls(0), amd64Calls(x32)...)},
 		{unix.AUDIT_ARCH_I386, []filteredCall{
-			{340, ownLimits}, {154, ownProcess}, {156, ownProcess}, {241, ownProcess}, {351, ownProcess},
+			{340, ownLimits}, {154, ownProcess}, {156, ownPolicy}, {241, ownProcess}, {351, ownProcess},
 			{97, ownPriority}, {289, ownIO}, {324, notSupported}}},
 	},
 	"arm64": {
 		{unix.AUDIT_ARCH_AARCH64, []filteredCall{
-			{261, ownLimits}, {118, ownProcess}, {119, ownProcess}, {122, ownProcess}, {274, ownProcess},
+			{261, ownLimits}, {118, ownProcess}, {119, ownPolicy}, {122, ownProcess}, {274, ownProcess},
 			{140, ownPriority}, {30, ownIO}, {47, notSupported}}},
 		{unix.AUDIT_ARCH_ARM, []filteredCall{
-			{369, ownLimits}, {154, ownProcess}, {156, ownProcess}, {241, ownProcess}, {380, ownProcess},
+			{369, ownLimits}, {154, ownProcess}, {156, ownPolicy}, {241, ownProcess}, {380, ownProcess},
 			{97, ownPriority}, {314, ownIO}, {352, notSupported}}},
 	},
 }
@@ -41,6 +41,6 @@ var filteredCalls = map[string][]archCalls{
 // the order of the other tables too.
 func amd64Calls(bit uint32) []filteredCall {
 	return []filteredCall{
-		{302 | bit, ownLimits}, {142 | bit, ownProcess}, {144 | bit, ownProcess}, {203 | bit, ownProcess}, {314 | bit, ownProcess},
+		{302 | bit, ownLimits}, {142 | bit, ownProcess}, {144 | bit, ownPolicy}, {203 | bit, ownProcess}, {314 | bit, ownProcess},
 		{141 | bit, ownPriority}, {251 | bit, ownIO}, {285 | bit, notSupported}}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -58,7 +60,28 @@ func ownSchedule(a *attempts, _ []string) {
 	var set unix.CPUSet
 	must(unix.SchedGetaffinity(0, &set))
 	must(unix.SchedSetaffinity(0, &set))
+	must(policyByID())
 	a.try("nice "+strconv.Itoa(os.Getpid()), nil)
+}
+
+// policyByID sets the usual policy for the calling thread by its id, as
+// pthread_setschedparam does. That is answered with success and changes nothing: an id
+// may be that of any thread.
+func policyByID() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const usual, batch = 0, 3
+	var param struct{ priority int32 }
+	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, batch, uintptr(unsafe.Pointer(&param))); errno != 0 {
+		return errno
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(unix.Gettid()), usual, uintptr(unsafe.Pointer(&param))); errno != 0 {
+		return errno
+	}
+	if now, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0); errno != 0 || now != batch {
+		return fmt.Errorf("policy %d: %w", now, errno)
+	}
+	return nil
 }
 
 // allocate takes MiB of disk in one call, as posix_fallocate does.
