@@ -3,7 +3,8 @@
 // local has the scripts that build images in a sandbox, without an engine;
 // base makes a root file system from Debian's packages, openclaw/base.sh the
 // image of OpenClaw from npm's, where no registry answers; layers are the parts of
-// a Dockerfile that can be put on any of them.
+// a Dockerfile that can be put on any of them. What lies in an image's files is put
+// into its root, by the same paths.
 //
 // Package image builds them.
 package images
@@ -12,5 +13,5 @@ import "embed"
 
 // Files are the Dockerfiles and what they need, by the paths of this directory.
 //
-//go:embed base common extend layers local openclaw pnpm-store sandbox
+//go:embed base code-interpreter/Dockerfile code-interpreter/files common extend layers local openclaw pnpm-store sandbox
 var Files embed.FS

@@ -3,7 +3,8 @@
 # writes it to standard output as a tar. /build/list has the name of each package's
 # archive in /build/packages. The scripts of packages do not run: what those of the
 # packages that recipes name would do is done below.
-# HOME_USER and HOME_UID are the user that the root has besides Debian's own.
+# HOME_USER and HOME_UID are the user that the root has besides Debian's own. COMPILE is
+# set if modules of Python are to be compiled.
 set -eu
 exec 3>&1 1>&2
 umask 022
@@ -62,4 +63,23 @@ alternative c99 c99-gcc
 alternative fakeroot fakeroot-sysv
 alternative which which.debianutils
 alternative nc nc.openbsd nc.traditional
+for library in blas lapack; do
+	for file in usr/lib/*/$library/lib$library.so.3; do
+		[ -e "$file" ] || continue
+		ln -sfn "/$file" "etc/alternatives/lib$library.so.3"
+		ln -sfn "/etc/alternatives/lib$library.so.3" "${file%"/$library/"*}/lib$library.so.3"
+	done
+done
+
+# Modules of Python, compiled by the root's own Python. Files lose their times, so
+# that the compiled ones must not depend on them.
+if [ -n "${COMPILE:-}" ]; then
+	for loader in usr/lib64/ld-linux-*.so.* usr/lib/ld-linux-*.so.*; do
+		[ -e "$loader" ] && break
+	done
+	for libraries in usr/lib/*-linux-gnu; do break; done
+	PYTHONHOME=$DEST/usr "$loader" --library-path "$DEST/$libraries" usr/bin/python3 -S -m compileall -q -j 0 \
+		--invalidation-mode unchecked-hash -s "$DEST" -x '/(tests?|testing|_pydev.*|setuptools|fontTools)/' usr/lib/python3/dist-packages usr/lib/python3.* >/tmp/log ||
+		{ tail -n 20 /tmp/log; exit 1; }
+fi
 tar -cf - . >&3

@@ -66,7 +66,11 @@ func (b *builder) build(ctx context.Context, recipe Recipe, opts Options) (strin
 			return "", err
 		}
 	}
-	buildContext, err := packContext(contextFiles(dockerfile, opts.Lockfile))
+	added, err := recipe.Files()
+	if err != nil {
+		return "", err
+	}
+	buildContext, err := packContext(contextFiles(dockerfile, added, opts.Lockfile))
 	if err != nil {
 		return "", err
 	}

@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"maps"
 	"os"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,8 +21,11 @@ type file struct {
 // contextFiles are the Dockerfile and what it copies. Stages that download have
 // use for the authorities that this machine trusts, which may include a
 // company's own; nothing of such a stage is in the image.
-func contextFiles(dockerfile string, lockfile []byte) []file {
+func contextFiles(dockerfile string, added map[string]string, lockfile []byte) []file {
 	files := []file{{dockerfileName, []byte(dockerfile)}}
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		files = append(files, file{path.Join(filesDir, name), []byte(added[name])})
+	}
 	if len(lockfile) > 0 {
 		files = append(files, file{"pnpm-lock.yaml", lockfile})
 	}
@@ -57,7 +63,7 @@ func packContext(files []file) (io.Reader, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
 	for _, f := range files {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: FileMode(string(f.data)), Size: int64(len(f.data))}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.data); err != nil {

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -27,6 +28,7 @@ func Recipes() []Recipe {
 		{"common", "sandbox with Node.js, Go, Rust, compilers, pnpm, bun and Homebrew", "openclaw-sandbox-common:bookworm-slim"},
 		{"extend", "any image, with layers added", ""},
 		{"openclaw", "sandbox with OpenClaw itself and pnpm: what runs of OpenClaw use", "cogni-sandbox-openclaw:latest"},
+		{"code-interpreter", "a Jupyter kernel with numpy, pandas and matplotlib, served on port 49999", "code-interpreter:latest"},
 		{recipeStore, "the packages of a pnpm lockfile, for `atoll volumes seed`", ""},
 	}
 }
@@ -83,6 +85,34 @@ func (r Recipe) dockerfile(layers []string) (string, error) {
 		text = append(append(text, '\n'), part...)
 	}
 	return string(text), nil
+}
+
+// Files returns the files that a recipe puts into the root, by their paths there.
+func (r Recipe) Files() (map[string]string, error) {
+	files, top := map[string]string{}, path.Join(r.Name, filesDir)
+	err := fs.WalkDir(images.Files, top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(images.Files, name)
+		files[strings.TrimPrefix(name, top+"/")] = string(text)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return files, err
+}
+
+// filesDir is the directory of a recipe with what it puts into the root.
+const filesDir = "files"
+
+// FileMode returns the mode of a file of a recipe: scripts can be run.
+func FileMode(text string) int64 {
+	if strings.HasPrefix(text, "#!") {
+		return 0o755
+	}
+	return 0o644
 }
 
 var argLine = lazyregexp.New(`(?m)^ARG ([A-Z0-9_]+)(?:=(.*))?$`)

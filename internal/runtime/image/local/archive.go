@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/runtime/image"
 )
 
 // extra is a symbolic link, or a file with a text, that a layer has beside the content
@@ -125,7 +127,7 @@ func (p *placer) add(e extra) error {
 	if e.to != "" {
 		return p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: e.name, Linkname: e.to, Mode: 0o777, ModTime: epoch})
 	}
-	if err := p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.text)), Mode: 0o644, ModTime: epoch}); err != nil {
+	if err := p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.text)), Mode: image.FileMode(e.text), ModTime: epoch}); err != nil {
 		return err
 	}
 	_, err := io.WriteString(p.out, e.text)

@@ -23,11 +23,12 @@ const (
 	recipeCommon   = "common"
 	recipeOpenClaw = "openclaw"
 	recipeStore    = "pnpm-store"
+	recipeCode     = "code-interpreter"
 )
 
 // CanBuild reports whether a recipe can be built without an engine.
 func CanBuild(recipe image.Recipe) bool {
-	return slices.Contains([]string{recipeSandbox, recipeCommon, recipeOpenClaw, recipeStore}, recipe.Name)
+	return slices.Contains([]string{recipeSandbox, recipeCommon, recipeOpenClaw, recipeStore, recipeCode}, recipe.Name)
 }
 
 // Recipe builds the image of a recipe from packages of the machine's distribution and
@@ -91,7 +92,14 @@ func (b *Builder) recipe(ctx context.Context, recipe image.Recipe, o *order) (*R
 	case recipeStore:
 		return b.store(ctx, o)
 	}
-	return b.system(ctx, system{recipe: recipe.Name, name: o.target, user: o.args[image.ArgFinalUser], packages: o.args[image.ArgPackages]})
+	files, err := recipe.Files()
+	if err != nil {
+		return nil, err
+	}
+	return b.system(ctx, system{
+		recipe: recipe.Name, name: o.target, user: o.args[image.ArgFinalUser], packages: o.args[image.ArgPackages],
+		files: files, compile: recipe.Name == recipeCode,
+	})
 }
 
 // common builds the sandbox for development: more packages, and package managers of
@@ -135,8 +143,10 @@ func packagesOf(name string) (string, error) {
 type system struct {
 	recipe, name   string
 	user, packages string
-	uid            int    // of the user; 0 is the usual one
-	home           string // of the user; "" is the usual one
+	uid            int               // of the user; 0 is the usual one
+	home           string            // of the user; "" is the usual one
+	files          map[string]string // of the recipe itself, by their paths
+	compile        bool              // modules of Python, as their packages' scripts do
 }
 
 // aptDir is where apt-get keeps its state.
@@ -161,6 +171,10 @@ func (b *Builder) system(ctx context.Context, s system) (*Result, error) {
 		recipe: s.recipe, base: rootfs.HostName, onHost: true, alone: true, isRoot: true, dest: "/opt/atoll/root", names: []string{s.name}, user: s.user,
 		env: map[string]string{"HOME_USER": s.user, "HOME_UID": strconv.Itoa(cmp.Or(s.uid, sandboxUID)), "HOME_DIR": s.home}, files: map[string]string{},
 		source: "packages of this machine's distribution",
+	}
+	l.texts = s.files
+	if s.compile {
+		l.env["COMPILE"] = "1"
 	}
 	if l.script, err = script("debian.sh"); err != nil {
 		return nil, err
