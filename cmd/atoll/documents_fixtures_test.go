@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
@@ -20,6 +23,7 @@ func fixtures() map[string]func(*reader) {
 		"key":        (*reader).needsKey,
 		"model":      (*reader).needsModel,
 		"repository": (*reader).needsRepository,
+		"sdks":       (*reader).needsSDKs,
 	}
 }
 
@@ -57,6 +61,15 @@ func (r *reader) serve(names ...string) string {
 	}
 	r.t.Cleanup(func() { _ = server.Close() })
 	return server.URL()
+}
+
+// needsSDKs gives the reader a Python and a project that have the package atoll.
+func (r *reader) needsSDKs() {
+	installed := installedSDKs(r.t)
+	r.env = append(r.env, "PATH="+filepath.Join(installed, "venv", "bin")+":"+r.path("bin")+":"+os.Getenv("PATH"))
+	if err := errors.Join(os.Symlink(filepath.Join(installed, "node"), r.path("bin/node")), os.Symlink(filepath.Join(installed, "project", "node_modules"), r.path("project/node_modules"))); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // needsInternet gives the reader's machine a proxy behind which every name is a web server.

@@ -76,7 +76,13 @@ func TestDocuments(t *testing.T) {
 }
 
 // What documents show works for an ordinary user too.
-func TestDocumentsAsUser(t *testing.T) { asSomeone(t, "TestDocuments", nil) }
+func TestDocumentsAsUser(t *testing.T) {
+	var env []string
+	if _, err := sdkTools(t.Context()); err == nil {
+		env = append(env, sdkVariable+"="+installedSDKs(t))
+	}
+	asSomeone(t, "TestDocuments", nil, env...)
+}
 
 // Few blocks are left out.
 func TestSkippedBlocksAreFew(t *testing.T) {
