@@ -82,7 +82,7 @@ func (m *Manager) intent(spec *Spec) *Entry {
 	now := m.Now().UnixMilli()
 	return &Entry{
 		ContainerName: spec.Name, SessionKey: spec.ScopeKey, CreatedAtMs: now, LastUsedAtMs: now,
-		Image: spec.Image, ConfigHash: spec.ConfigHash, Kind: KindSandbox, Phase: PhaseCreating,
+		Image: spec.Image, ConfigHash: spec.ConfigHash, Kind: cmp.Or(spec.Kind, KindSandbox), Phase: PhaseCreating,
 		Backend: spec.Backend, AgentID: spec.AgentID, Account: spec.Account, MountsHash: spec.MountsHash,
 		WorkspaceDir: workspaceOf(spec),
 	}
@@ -106,10 +106,18 @@ func entryOf(s Summary, backend string) *Entry {
 	}
 	return &Entry{
 		ContainerName: s.Name, SessionKey: s.Labels[LabelSessionKey], CreatedAtMs: made, LastUsedAtMs: made,
-		Image: s.Image, ConfigHash: s.Labels[LabelConfigHash], Kind: KindSandbox, Phase: PhaseReady,
+		Image: s.Image, ConfigHash: s.Labels[LabelConfigHash], Kind: kindOf(s), Phase: PhaseReady,
 		Backend: backend, AgentID: s.Labels[LabelAgent], Account: s.Labels[LabelAccount], MountsHash: s.Labels[LabelMountsHash],
 		WorkspaceDir: s.Labels[LabelWorkspace],
 	}
+}
+
+// kindOf returns the kind that the label of a sandbox says.
+func kindOf(s Summary) Kind {
+	if s.Labels[LabelBrowser] == "1" {
+		return KindBrowser
+	}
+	return KindSandbox
 }
 
 // setUp waits for the guest and runs the set-up command over its wire.
@@ -202,6 +210,9 @@ func Labels(spec *Spec, installation string, now time.Time) map[string]string {
 		LabelAgent:        spec.AgentID,
 		LabelMountsHash:   spec.MountsHash,
 		LabelWorkspace:    workspaceOf(spec),
+	}
+	if spec.Kind == KindBrowser {
+		labels[LabelBrowser] = "1"
 	}
 	if spec.Account != "" {
 		labels[LabelAccount] = spec.Account

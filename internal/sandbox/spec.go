@@ -13,6 +13,7 @@ import (
 // to it and ignores nothing in it: what it cannot enforce it reports in Check.
 type Spec struct {
 	Name       string // container name, at most 63 bytes
+	Kind       Kind   // "" is KindSandbox; a browser has a filter of its own
 	ScopeKey   string // who shares it; label openclaw.sessionKey
 	AgentID    string
 	Account    string // billing account, "" where there is none
@@ -38,6 +39,7 @@ type Spec struct {
 
 	ReadOnlyRoot    bool
 	Tmpfs           []Tmpfs
+	ShmSize         int64 // bytes that /dev/shm holds; 0 is DefaultShmSize
 	Mounts          []Mount
 	Volumes         []Volume
 	Network         string // "none", "bridge", a network's name, "container:<id>"
@@ -53,6 +55,9 @@ type Spec struct {
 	// to trust; "" are those of the image. The manager sets it.
 	TrustedRoots string
 }
+
+// DefaultShmSize is what /dev/shm holds, as with every container engine.
+const DefaultShmSize = 64 << 20
 
 // RootsTarget is where the systems of images keep the certificates that they trust.
 const RootsTarget = "/etc/ssl/certs/ca-certificates.crt"
@@ -239,13 +244,14 @@ type Volume struct {
 	Private bool
 }
 
-// The labels every sandbox carries. The first four are OpenClaw's, so that its
+// The labels every sandbox carries. The first five are OpenClaw's, so that its
 // users find what they know; Installation is the one that decides ownership.
 const (
 	LabelSandbox      = "openclaw.sandbox"
 	LabelSessionKey   = "openclaw.sessionKey"
 	LabelCreatedAtMs  = "openclaw.createdAtMs"
 	LabelConfigHash   = "openclaw.configHash"
+	LabelBrowser      = "openclaw.sandboxBrowser" // "1" if it is a browser's
 	LabelInstallation = "atoll.installation"
 	LabelAgent        = "atoll.agent"
 	LabelAccount      = "atoll.account"

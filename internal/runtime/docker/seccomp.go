@@ -19,7 +19,7 @@ const maxProfile = 1 << 20
 // seccompOption is the value of the seccomp security option: Docker wants the
 // profile itself, Podman a path that its service can read.
 func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error) {
-	profile, err := seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesShared()))
+	profile, err := profileOf(spec, arch)
 	if err != nil {
 		return "", err
 	}
@@ -27,6 +27,13 @@ func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error)
 		return r.seccompFile(profile)
 	}
 	return string(profile), nil
+}
+
+func profileOf(spec *sandbox.Spec, arch string) ([]byte, error) {
+	if spec.Kind == sandbox.KindBrowser {
+		return seccomp.BrowserProfile(arch)
+	}
+	return seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesShared()))
 }
 
 func seccompProfile(path, arch string, modes seccomp.Modes) ([]byte, error) {

@@ -73,7 +73,7 @@ func (d *draft) addTree(i *Instance, guest string, groups []bound) error {
 	if err := d.addRoot(i); err != nil {
 		return err
 	}
-	d.step(devices()...)
+	d.step(devices(d.spec.ShmSize)...)
 	if err := d.bindDevices(); err != nil {
 		return err
 	}

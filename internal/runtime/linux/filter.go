@@ -15,6 +15,9 @@ const maxProfile = 1 << 20
 
 // filterOf is the filter that a spec asks for.
 func filterOf(spec *sandbox.Spec) ([]byte, error) {
+	if spec.Kind == sandbox.KindBrowser {
+		return seccomp.CompiledBrowser(runtime.GOARCH)
+	}
 	modes := seccomp.ModesFor(spec.WritesShared())
 	if spec.SeccompProfile == "" {
 		return seccomp.Compiled(runtime.GOARCH, modes)

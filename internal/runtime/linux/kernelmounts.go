@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -12,20 +13,17 @@ import (
 
 // The parts that every sandbox has: devices, the kernel's own files, its name.
 
-// shmSize is what /dev/shm holds, as with every container engine.
-const shmSize = "size=64m"
-
 // hostDevices are the only devices of the host that are seen inside.
 var hostDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func devices() []blueprint.Mount {
+func devices(shmSize int64) []blueprint.Mount {
 	link := func(name, to string) blueprint.Mount {
 		return blueprint.Mount{Kind: blueprint.Link, Target: "/dev/" + name, Text: to}
 	}
 	return []blueprint.Mount{
 		{Kind: blueprint.Tmpfs, Target: "/dev", Options: "mode=0755,size=64k,nr_inodes=64", NoExec: true},
 		{Kind: blueprint.Devpts, Target: "/dev/pts", Options: "newinstance,ptmxmode=0666,mode=0620"},
-		{Kind: blueprint.Tmpfs, Target: "/dev/shm", Options: "mode=1777," + shmSize, NoExec: true},
+		{Kind: blueprint.Tmpfs, Target: "/dev/shm", Options: fmt.Sprintf("mode=1777,size=%d", cmp.Or(shmSize, sandbox.DefaultShmSize)), NoExec: true},
 		{Kind: blueprint.Mqueue, Target: "/dev/mqueue"},
 		link("ptmx", "pts/ptmx"), link("fd", "/proc/self/fd"),
 		link("stdin", "/proc/self/fd/0"), link("stdout", "/proc/self/fd/1"), link("stderr", "/proc/self/fd/2"),

@@ -24,8 +24,9 @@ var programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/l
 // generated.
 //   - alternatives: links such as /usr/bin/awk go through it
 //   - ld.so.cache: where libraries are, for the dynamic loader
+//   - fonts: which fonts of /usr there are and which is taken for which
 //   - the bundle of certificates: one file, never the directory around it
-var publicEtc = []string{"/etc/alternatives", "/etc/ld.so.cache"}
+var publicEtc = []string{"/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache"}
 
 // bundles are the places where systems keep the certificates they trust.
 var bundles = []string{

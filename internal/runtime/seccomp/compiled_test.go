@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
 var update = flag.Bool("update", false, "write the compiled filters anew")
@@ -16,6 +18,7 @@ func TestCompiledIsWhatCompileGives(t *testing.T) {
 		for _, modes := range []Modes{AnyMode, PlainModes} {
 			checkCompiled(t, arch, modes)
 		}
+		checkCompiled(t, arch, browserFile)
 	}
 	if _, err := Compiled("mips", AnyMode); err == nil {
 		t.Error("an architecture without a guest has a filter")
@@ -51,9 +54,17 @@ func listing(program Program) []byte {
 // compile returns our own filter for programs of an architecture; the files in
 // compiled hold it. It decides as Profile's rules do.
 func compile(arch string, modes Modes) (Program, error) {
-	profile, err := describe(arch, modes)
+	profile, err := describeAny(arch, modes)
 	if err != nil {
 		return nil, err
 	}
 	return assemble(profile, arch)
+}
+
+// describeAny returns the profile of commands with such modes, or that of browsers.
+func describeAny(arch string, modes Modes) (*specs.LinuxSeccomp, error) {
+	if modes == browserFile {
+		return describeBrowser(arch)
+	}
+	return describe(arch, modes)
 }

@@ -76,9 +76,9 @@ func recipe(t *testing.T, profile *specs.LinuxSeccomp, arch string) string {
 func TestProgramDecidesAsLibseccomp(t *testing.T) {
 	library := newLibseccomp(t)
 	for arch := range machines {
-		for _, modes := range []Modes{AnyMode, PlainModes} {
+		for _, modes := range []Modes{AnyMode, PlainModes, browserFile} {
 			t.Run(arch+"/"+string(modes), func(t *testing.T) {
-				profile, err := describe(arch, modes)
+				profile, err := describeAny(arch, modes)
 				if err != nil {
 					t.Fatal(err)
 				}

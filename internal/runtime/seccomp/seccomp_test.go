@@ -16,7 +16,13 @@ import (
 // are alternatives.
 func verdict(t *testing.T, arch, name string, args ...uint64) unix.Errno {
 	t.Helper()
-	profile, err := describe(arch, AnyMode)
+	return verdictOf(t, arch, AnyMode, name, args...)
+}
+
+// verdictOf is verdict for other modes, or for browsers.
+func verdictOf(t *testing.T, arch string, modes Modes, name string, args ...uint64) unix.Errno {
+	t.Helper()
+	profile, err := describeAny(arch, modes)
 	if err != nil {
 		t.Fatal(err)
 	}
