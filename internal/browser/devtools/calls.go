@@ -1,0 +1,45 @@
+package devtools
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coder/websocket"
+)
+
+// ErrBusy is returned where too many calls wait for an answer.
+var ErrBusy = errors.New("too many calls wait for the browser")
+
+// begin makes the number of a call and where its answer comes.
+func (c *Conn) begin() (id int64, answers <-chan *message, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, nil, c.err
+	}
+	if len(c.calls) == maxCalls {
+		return 0, nil, ErrBusy
+	}
+	c.last++
+	waiting := make(chan *message, 1)
+	c.calls[c.last] = waiting
+	return c.last, waiting, nil
+}
+
+// forget ends the wait for an answer.
+func (c *Conn) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
+}
+
+// failure returns why the connection is over.
+func (c *Conn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *Conn) write(ctx context.Context, text []byte) error {
+	return c.ws.Write(ctx, websocket.MessageText, text)
+}

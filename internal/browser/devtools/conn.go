@@ -1,0 +1,137 @@
+package devtools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// MaxMessage is the largest message of the browser.
+	MaxMessage = 32 << 20
+	// maxCalls is how many calls wait for an answer at once.
+	maxCalls = 256
+	// maxEvents is how many events of one subscription wait to be read; the oldest go.
+	maxEvents = 256
+	// handshakeTimeout bounds the WebSocket handshake.
+	handshakeTimeout = 10 * time.Second
+)
+
+// ErrClosed is returned by calls on a connection that is over.
+var ErrClosed = errors.New("the browser's connection is over")
+
+// Conn is a connection to a browser. Its methods may be called by several goroutines.
+type Conn struct {
+	ws   *websocket.Conn
+	done chan struct{}
+
+	mu            sync.Mutex
+	last          int64
+	calls         map[int64]chan<- *message
+	subscriptions map[*subscription]struct{}
+	err           error // why it is over
+}
+
+// message is what both sides send.
+type message struct {
+	ID        int64           `json:"id,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *CallError      `json:"error,omitempty"`
+}
+
+// CallError is the answer of the browser to a call that failed.
+type CallError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *CallError) Error() string { return fmt.Sprintf("%.500s (%d)", e.Message, e.Code) }
+
+// Dial connects to the WebSocket of a browser. dial opens connections to its port.
+func Dial(ctx context.Context, url string, dial func(context.Context) (net.Conn, error)) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	client := &http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+	ws, answer, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		if answer != nil && answer.Body != nil {
+			_ = answer.Body.Close()
+		}
+		return nil, fmt.Errorf("connect to the browser: %w", err)
+	}
+	ws.SetReadLimit(MaxMessage)
+	c := &Conn{ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}}
+	go c.read()
+	return c, nil
+}
+
+// Close ends the connection and waits until nothing reads it.
+func (c *Conn) Close() error {
+	err := c.ws.CloseNow()
+	<-c.done
+	return err
+}
+
+// read hands answers and events to those who wait for them.
+func (c *Conn) read() {
+	defer close(c.done)
+	for {
+		kind, data, err := c.ws.Read(context.Background())
+		var m message
+		if err == nil && (kind != websocket.MessageText || json.Unmarshal(data, &m) != nil) {
+			err = errors.New("the browser sent what is no message")
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
+		c.deliver(&m)
+	}
+}
+
+// deliver hands one message on. An answer to no call is dropped.
+func (c *Conn) deliver(m *message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.ID == 0 {
+		for s := range c.subscriptions {
+			s.take(m)
+		}
+		return
+	}
+	if waiting, ok := c.calls[m.ID]; ok {
+		delete(c.calls, m.ID)
+		waiting <- m
+	}
+}
+
+// end ends all calls and subscriptions.
+func (c *Conn) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = fmt.Errorf("%w: %w", ErrClosed, err)
+	for id, waiting := range c.calls {
+		delete(c.calls, id)
+		close(waiting)
+	}
+	for s := range c.subscriptions {
+		delete(c.subscriptions, s)
+		close(s.events)
+	}
+	_ = c.ws.CloseNow()
+}

@@ -1,0 +1,129 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+
+	"github.com/atoll-run/atoll/internal/browser/devtools"
+	"github.com/atoll-run/atoll/internal/errhint"
+)
+
+// Page is one tab.
+type Page struct {
+	session     *devtools.Session
+	loadTimeout time.Duration
+}
+
+// State is where a page is.
+type State struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
+	// Loading says that the page had not loaded when its time was over.
+	Loading bool `json:"loading,omitempty"`
+}
+
+// NewPage opens a tab. Files that pages offer are not saved.
+func (b *Browser) NewPage(ctx context.Context) (*Page, error) {
+	root := b.conn.Session("")
+	_, err := cdp.Call(ctx, root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny})
+	if err != nil {
+		return nil, err
+	}
+	made, err := cdp.Call(ctx, root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank"})
+	if err != nil {
+		return nil, err
+	}
+	flat := true
+	attached, err := cdp.Call(ctx, root, target.AttachToTarget, target.AttachToTargetParams{TargetID: made.TargetID, Flatten: &flat})
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout}
+	_, err = cdp.Call(ctx, p.session, page.Enable, page.EnableParams{})
+	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
+	return p, errors.Join(err, err2)
+}
+
+// checkURL refuses what is not a page of the web: files of the sandbox, pages of the
+// browser itself, scripts.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "about:blank":
+		return nil
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return errhint.With(fmt.Errorf("%.200q is no address of a web page", text), "write for example https://example.com/")
+	case u.User != nil:
+		return errhint.With(errors.New("the address has a user name or a password in it"), "leave them out: they would be in records and in the page's history")
+	}
+	return nil
+}
+
+// Navigate opens an address and waits until the page has loaded, or its time is over.
+func (p *Page) Navigate(ctx context.Context, address string) (*State, error) {
+	if err := checkURL(address); err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, p.loadTimeout)
+	defer cancel()
+	loaded := cdp.Events(waiting, p.session, page.LoadEventFired)
+	stop := p.dismissDialogs(waiting)
+	defer stop()
+	begun, err := cdp.Call(waiting, p.session, page.Navigate, page.NavigateParams{URL: address})
+	if err != nil {
+		return nil, err
+	}
+	if begun.ErrorText != "" {
+		return nil, fmt.Errorf("%s: %.200s", address, begun.ErrorText)
+	}
+	isLoaded := begun.LoaderID == ""
+	if !isLoaded {
+		for _, err := range loaded {
+			isLoaded = err == nil
+			break
+		}
+	}
+	state, err := p.State(ctx)
+	if err == nil {
+		state.Loading = !isLoaded
+	}
+	return state, err
+}
+
+// dismissDialogs answers no to every dialog that the page opens: it would stop.
+func (p *Page) dismissDialogs(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	opened := cdp.Events(ctx, p.session, page.JavascriptDialogOpening)
+	go func() {
+		for _, err := range opened {
+			if err != nil {
+				return
+			}
+			_, _ = cdp.Call(ctx, p.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
+		}
+	}()
+	return cancel
+}
+
+// State returns where the page is.
+func (p *Page) State(ctx context.Context) (*State, error) {
+	history, err := cdp.Call(ctx, p.session, page.GetNavigationHistory, cdp.Empty{})
+	if err != nil {
+		return nil, err
+	}
+	at := history.CurrentIndex
+	if at < 0 || at >= int64(len(history.Entries)) || history.Entries[at] == nil {
+		return nil, errors.New("the browser names no current page")
+	}
+	entry := history.Entries[at]
+	return &State{URL: printable(entry.URL, maxURL), Title: printable(entry.Title, maxName)}, nil
+}

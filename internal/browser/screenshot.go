@@ -1,0 +1,44 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+)
+
+// maxHeight is the height of the largest picture of a page: a browser needs longer and
+// longer for larger ones, and then does not end.
+const maxHeight = 8000
+
+// pngHead is what a PNG file begins with.
+var pngHead = []byte("\x89PNG\r\n\x1a\n")
+
+// Screenshot returns a PNG picture of what is seen of the page, or of all of it, of which
+// the lower part is left out if it is too high.
+func (p *Page) Screenshot(ctx context.Context, whole bool) ([]byte, error) {
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if whole {
+		metrics, err := cdp.Call(ctx, p.session, page.GetLayoutMetrics, cdp.Empty{})
+		if err != nil {
+			return nil, err
+		}
+		if metrics.CSSContentSize == nil {
+			return nil, errors.New("the browser does not say how large the page is")
+		}
+		beyond := true
+		params.CaptureBeyondViewport = &beyond
+		params.Clip = &page.Viewport{Width: Width, Height: min(max(metrics.CSSContentSize.Height, 1), maxHeight), Scale: 1}
+	}
+	taken, err := cdp.Call(ctx, p.session, page.CaptureScreenshot, params)
+	if err != nil {
+		return nil, fmt.Errorf("take a picture of the page: %w", err)
+	}
+	if !bytes.HasPrefix(taken.Data, pngHead) {
+		return nil, errors.New("what the browser sent is no PNG picture")
+	}
+	return taken.Data, nil
+}
