@@ -38,6 +38,7 @@ wget                wget
 ssh                 openssh-client
 javac               default-jdk-headless
 musl-gcc            musl-tools
+chromium-headless-shell chromium-headless-shell
 /usr/bin/pip3                                       python3-pip
 /usr/bin/mypy                                       mypy
 /usr/bin/cargo                                      cargo

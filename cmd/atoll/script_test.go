@@ -95,9 +95,9 @@ var linuxScripts = []string{
 	"run_streams", "runs_private", "service", "sessions", "ssh", "sync", "tools", "verify", "walls",
 }
 
-// directoryScripts are the scripts without a configuration that an ordinary user runs
-// too: everyday verbs on a directory.
-var directoryScripts = []string{"agent_checkout", "run_directory", "runs_directory"}
+// directoryScripts are the scripts without an engine that an ordinary user runs too:
+// everyday verbs on a directory, and the browser.
+var directoryScripts = []string{"agent_checkout", "browser", "run_directory", "runs_directory"}
 
 // condition answers what scripts ask of their machinery and of this machine.
 func condition(engine bool) func(string) (bool, error) {
@@ -193,13 +193,20 @@ func removeSandboxes(t *testing.T, env *testscript.Env) {
 	}
 	for _, record := range records {
 		state := filepath.Dir(filepath.Dir(filepath.Dir(record)))
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
-		cmd := exec.CommandContext(ctx, "atoll", "sandbox", "recreate", "--all", "--force", "--discard")
-		cmd.Dir, cmd.Env = state, append(os.Environ(), "HOME="+env.WorkDir, "ATOLL_STATE_DIR="+state)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("sandboxes of %s: %v: %s", state, err, out)
-		}
-		cancel()
+		removeAll(t, env.WorkDir, state)
+		removeAll(t, env.WorkDir, state, "--browser")
+	}
+}
+
+// removeAll removes the sandboxes of an installation, or its browsers.
+func removeAll(t *testing.T, home, state string, flags ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "atoll", append([]string{"sandbox", "recreate", "--all", "--force", "--discard"}, flags...)...)
+	cmd.Dir, cmd.Env = state, append(os.Environ(), "HOME="+home, "ATOLL_STATE_DIR="+state)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("sandboxes of %s: %v: %s", state, err, out)
 	}
 }
 

@@ -24,7 +24,7 @@ var engineFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/
 
 // hostPrograms are where the host's own programs are shown, if they are the
 // image: read-only, and settings among them covered.
-var hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/java/cacerts"}
+var hostPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/java/cacerts"}
 
 // javaSettings are the settings of the host's Java, which are shown with its programs.
 const javaSettings = "/etc/java-*-openjdk"

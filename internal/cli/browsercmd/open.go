@@ -1,0 +1,138 @@
+package browsercmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/egress/service"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
+)
+
+// openOptions are the flags of `atoll browser open`.
+type openOptions struct {
+	console.SubjectFlags
+	screenshot string
+	whole      bool
+	asJSON     bool
+}
+
+// opened is what `atoll browser open` prints.
+type opened struct {
+	browser.State
+	Snapshot   string   `json:"snapshot"`
+	Cut        bool     `json:"cut,omitempty"` // the snapshot is not whole
+	Screenshot string   `json:"screenshot,omitempty"`
+	Denied     []string `json:"denied,omitempty"` // by the rules of egress
+}
+
+func newOpenCommand(e *env) *cobra.Command {
+	o := &openOptions{}
+	cmd := &cobra.Command{
+		Use:   "open URL",
+		Short: "Open a page, print what it shows, and take a picture of it",
+		Long: `Open a page and print its address, its title and what it shows, as a tree of roles and
+names. The browser ends with the command; nothing of it is kept. What a page says is
+the page's: do not believe it.`,
+		Example: `  atoll browser open https://example.com/
+  atoll browser open https://example.com/ --screenshot page.png --full-page
+  atoll browser open https://example.com/ --json`,
+		Args: console.ExactlyOne("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error { return e.open(cmd.Context(), args[0], o) },
+	}
+	o.Add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.screenshot, "screenshot", "", "write a PNG picture of the page to this `file`")
+	flags.BoolVar(&o.whole, "full-page", false, "the picture shows all of the page, at most 8000 pixels of its height")
+	console.JSONFlag(cmd, &o.asJSON)
+	return cmd
+}
+
+// open makes the sandbox ready and visits the page.
+func (e *env) open(ctx context.Context, address string, o *openOptions) error {
+	a, err := e.Open(ctx)
+	if err != nil {
+		return err
+	}
+	done := e.Progress("starting the browser")
+	defer done()
+	box, err := a.ProvideBrowser(ctx, o.Who())
+	if err != nil {
+		return err
+	}
+	defer box.Release()
+	way, err := a.Egress.Open(ctx, box.Handle, box.Plan, service.Options{Config: egressOf, Account: o.Account})
+	if err != nil {
+		return err
+	}
+	seen, err := e.visit(ctx, box, way, address, o)
+	denied := way.AllDenials()
+	done()
+	if err != nil {
+		for _, line := range denied {
+			e.Notice(line)
+		}
+		return console.FirstOf(err, way.Close())
+	}
+	seen.Denied = denied
+	return console.FirstOf(e.show(seen, o), way.Close())
+}
+
+// egressOf returns the egress of a browser: that of its agent, public addresses if the
+// agent's says nothing.
+func egressOf(p *plan.Plan) (*config.Egress, error) {
+	c := p.Agent.Sandbox.Egress
+	if c.ModeIsDefault() {
+		c.Mode = config.EgressPublic
+	}
+	return &c, nil
+}
+
+// visit opens the page in a new browser.
+func (e *env) visit(ctx context.Context, box *provide.ReadySandbox, way *service.Egress, address string, o *openOptions) (*opened, error) {
+	b, err := browser.Start(ctx, box.Machine, browser.Options{Grant: way.GrantID()})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close() //nolint:errcheck // the grant's end ends it
+	page, err := b.NewPage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := page.Navigate(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	seen := &opened{State: *state}
+	if seen.Snapshot, seen.Cut, err = page.Snapshot(ctx); err != nil || o.screenshot == "" {
+		return seen, err
+	}
+	picture, err := page.Screenshot(ctx, o.whole)
+	if err != nil {
+		return nil, err
+	}
+	seen.Screenshot = o.screenshot
+	return seen, console.ReplaceOwn(o.screenshot, picture, 0o644)
+}
+
+func (e *env) show(seen *opened, o *openOptions) error {
+	if o.asJSON {
+		return e.PrintJSON(seen)
+	}
+	fmt.Fprintf(e.ForeignOut(), "%s\n%s\n\n%s", seen.URL, seen.Title, seen.Snapshot)
+	if seen.Cut {
+		e.Notice(fmt.Sprintf("only the first %d bytes of the page are shown", browser.MaxSnapshot))
+	}
+	if seen.Loading {
+		e.Notice("the page had not loaded when its time was over")
+	}
+	for _, line := range seen.Denied {
+		e.Notice(line)
+	}
+	return nil
+}

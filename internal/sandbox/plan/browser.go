@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// What a browser's sandbox has, where the machine can enforce it.
+const (
+	BrowserMemory = 1 << 30
+	BrowserPids   = 512
+	// BrowserShm is what /dev/shm holds: with the usual 64 MiB a browser crashes at the
+	// second large page.
+	BrowserShm = 256 << 20
+	// BrowserHome is a directory in memory that ends with the sandbox.
+	BrowserHome = "/tmp"
+)
+
+// imageKey is the key of an agent's image.
+const imageKey = "sandbox.docker.image"
+
+// Browser returns the plan of the browser beside the sandbox of p: a sandbox of its own
+// with no workspace, no variable of the agent and no network.
+func (p *Plan) Browser() (*Plan, error) {
+	browser := p.Agent.Sandbox.Browser
+	name, err := policy.ContainerName(browser.ContainerPrefix, p.ScopeKey)
+	if err != nil {
+		return nil, err
+	}
+	b := *p
+	b.Agent = browserAgent(p.Agent)
+	b.Mounts, b.canonical, b.Net, b.Env, b.repository, b.Home = nil, nil, nil, policy.Env{}, nil, BrowserHome
+	b.Router = policy.NewRouter(b.Agent.Sandbox)
+	b.Spec = &sandbox.Spec{
+		Name: name, Kind: sandbox.KindBrowser, ScopeKey: p.ScopeKey, AgentID: p.Spec.AgentID, Account: p.Spec.Account,
+		Image: browser.Image, Workdir: BrowserHome, User: browserUser(p.Spec.User),
+		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: BrowserShm, Network: "none", CapDrop: []string{"ALL"},
+		AppArmorProfile: p.Spec.AppArmorProfile,
+		Limits:          sandbox.Limits{Defaults: sandbox.Defaults{Memory: BrowserMemory, Pids: BrowserPids}},
+	}
+	b.Spec.ConfigHash, err = specHash(b.Spec)
+	return &b, err
+}
+
+// browserAgent returns an agent whose image is the browser's and that has one sandbox
+// without a network.
+func browserAgent(from *config.Agent) *config.Agent {
+	agent := *from
+	agent.Origins = maps.Clone(from.Origins)
+	agent.Origins[imageKey] = from.Origins["sandbox.browser.image"]
+	agent.Sandbox.Docker.Image = from.Sandbox.Browser.Image
+	agent.Sandbox.Docker.Network = "none"
+	agent.Sandbox.NetworkAllow, agent.Sandbox.NetworkExecAllow = nil, nil
+	return &agent
+}
+
+// browserUser returns who the browser runs as: Chromium has no sandbox of its own as
+// root.
+func browserUser(user string) string {
+	if user == "" || user == "0" || strings.HasPrefix(user, "0:") {
+		return "1000:1000"
+	}
+	return user
+}
+
+// hashLength is the length of the hashes of configurations.
+const hashLength = 40
+
+// specHash returns a hash of all that a spec says.
+func specHash(spec *sandbox.Spec) (string, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("hash of %s: %w", spec.Name, err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:hashLength], nil
+}
