@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -116,21 +117,20 @@ func openQuietly(ctx context.Context, e *console.Env) *app.App {
 	return a
 }
 
-func sandboxValues(ctx context.Context, e *console.Env) (list []string) {
-	if a := openQuietly(ctx, e); a != nil {
-		entries, _ := a.Entries(ctx)
-		for _, entry := range entries {
-			list = append(list, entry.ContainerName)
-		}
-	}
-	return list
+func sandboxValues(ctx context.Context, e *console.Env) []string {
+	return entryValues(ctx, e, func(entry *sandbox.Entry) string { return entry.ContainerName })
 }
 
-func sessionValues(ctx context.Context, e *console.Env) (list []string) {
+func sessionValues(ctx context.Context, e *console.Env) []string {
+	return entryValues(ctx, e, func(entry *sandbox.Entry) string { return entry.SessionKey })
+}
+
+// entryValues are what one field of the sandboxes' entries has.
+func entryValues(ctx context.Context, e *console.Env, field func(*sandbox.Entry) string) (list []string) {
 	if a := openQuietly(ctx, e); a != nil {
 		entries, _ := a.Entries(ctx)
 		for _, entry := range entries {
-			list = append(list, entry.SessionKey)
+			list = append(list, field(entry))
 		}
 	}
 	return list

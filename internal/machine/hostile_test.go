@@ -213,7 +213,7 @@ for _ in range(2000):
 func TestGuestUnderAForkBomb(t *testing.T) {
 	g := machinetest.Start(t, &machinetest.Options{Pids: 100})
 	m := g.Machine(t, nil)
-	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", forkers["bomb"]}})
+	bomb, err := m.Start(patience(t), &machine.Command{Argv: []string{"python3", "-c", forksToTheLimit}})
 	if err != nil {
 		t.Fatal(err)
 	}

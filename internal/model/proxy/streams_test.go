@@ -14,13 +14,15 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/model/proxy"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // TestNoStreamIsTruncated is about a fault of httputil.ReverseProxy, which lost
 // the end of one stream in some hundreds when processors were scarce. Streams are
 // short: it is their ends that count.
 func TestNoStreamIsTruncated(t *testing.T) {
-	const callers, each, words = 20, 250, 4
+	const callers, words = 20, 4
+	each := int64(need.Rounds(25, 250))
 	m := newModel(t, chat(words))
 	m.Config.Handler = chat(words) // what was asked need not be remembered
 	p := newProxy(t, m.URL, func(o *proxy.Options) { o.MaxPerCaller = 1000 }).listen(terms())
