@@ -37,7 +37,7 @@ func TestSDKExamples(t *testing.T) {
 	installed := installedSDKs(t)
 	t.Run("linux", func(t *testing.T) {
 		t.Parallel()
-		runSDKs(t, installed, "")
+		runSDKs(t, installed, "").runReadmes(t, installed)
 	})
 	t.Run("linux as user", func(t *testing.T) {
 		t.Parallel()
@@ -66,7 +66,7 @@ func groupOf(t *testing.T, engine string) string {
 
 // runSDKs runs the examples of all languages with one private gateway, on the Linux
 // runtime if no engine is named.
-func runSDKs(t *testing.T, installed, engine string) {
+func runSDKs(t *testing.T, installed, engine string) *reader {
 	t.Helper()
 	r := newReader(t, nil)
 	r.env = append(r.env, "PYTHONDONTWRITEBYTECODE=1", "ATOLL_STATE_DIR="+r.path("state"))
@@ -83,6 +83,7 @@ func runSDKs(t *testing.T, installed, engine string) {
 			t.Run(filepath.Base(path), func(t *testing.T) { r.runExample(t, language, installed, path, engine != "") })
 		}
 	}
+	return r
 }
 
 // useEngine has the gateway make its sandboxes with an engine, of which none may be left.

@@ -97,6 +97,7 @@ func installTypeScript(ctx context.Context, dir, tools string) error {
 		steps(ctx, "../../sdk/typescript", "mkdir "+dir+"/typescript && cp -r package.json tsconfig.json README.md src test examples "+dir+"/typescript"),
 		os.Symlink(filepath.Join(tools, ".bin", "node"), filepath.Join(dir, "node")),
 		os.Symlink(tools, filepath.Join(dir, "node_modules")),
+		steps(ctx, "../..", `ln -s "$(scripts/sdks.sh dir)/node_modules/.bin/node" `+dir+`/node24`),
 	} {
 		if err != nil {
 			return err
@@ -134,13 +135,21 @@ func sdkTools(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("%w: run scripts/deps.sh", err)
 		}
 	}
-	out, err := exec.CommandContext(ctx, "../../scripts/sdks.sh", "dir", "typescript").Output()
+	if _, err := sdkModules(ctx); err != nil { // has a new Node
+		return "", err
+	}
+	return sdkModules(ctx, "typescript")
+}
+
+// sdkModules returns the modules of a group that scripts/sdks.sh has installed.
+func sdkModules(ctx context.Context, group ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "../../scripts/sdks.sh", append([]string{"dir"}, group...)...).Output()
 	if err != nil {
 		return "", err
 	}
 	dir := strings.TrimSpace(string(out))
 	if _, err := os.Stat(filepath.Join(dir, ".complete")); err != nil {
-		return "", fmt.Errorf("%w: run scripts/sdks.sh up typescript", err)
+		return "", fmt.Errorf("%w: run scripts/sdks.sh up %s", err, strings.Join(group, ""))
 	}
 	return filepath.Join(dir, "node_modules"), nil
 }

@@ -18,10 +18,12 @@ export interface ClientOptions {
   socketPath?: string;
 }
 
+/** @internal */
 export type Query = Record<string, undefined | string | number | boolean | readonly string[]>;
+/** @internal */
 export type Content = Uint8Array | AsyncIterable<Uint8Array>;
 
-/** One request to a gateway. */
+/** @internal One request to a gateway. */
 export interface Request {
   query?: Query;
   body?: unknown; // sent as JSON
@@ -87,14 +89,16 @@ export class Client {
   async exchange(method: string, path: string, request: Request = {}): Promise<http.IncomingMessage> {
     for (let attempt = 0; ; attempt++) {
       const sent = { yet: false };
+      const prepared = await this.prepare(method, path, request);
+      const used = this.#socket;
       try {
-        return await answerOf(await this.prepare(method, path, request), contentOf(request), sent);
+        return await answerOf(prepared, contentOf(request), sent);
       } catch (err) {
         if (err instanceof ContentError) throw err.cause;
-        if (request.signal?.aborted || err instanceof AtollError) throw err;
+        if (request.signal?.aborted) throw err;
         const again = !sent.yet || (method === "GET" && !request.content);
         if (!again || attempt === retries) throw this.#unreachable(err, sent.yet);
-        if (!sent.yet && this.#own) this.#socket = startPrivate(); // a private gateway may have left
+        if (!sent.yet && this.#own && this.#socket === used) this.#socket = startPrivate(); // a private gateway has left; one request finds the next
       }
     }
   }
@@ -153,11 +157,13 @@ function answerOf(request: http.ClientRequest, content: Content | undefined, sen
   return new Promise((resolve, reject) => {
     request.on("error", reject).once("response", resolve);
     const begin = () => {
+      if (request.destroyed) return; // its error was told
       sent.yet = true;
       if (content === undefined || content instanceof Uint8Array) request.end(content);
       else void pipeline(guard(content, reject), request).catch(reject);
     };
-    request.once("socket", (socket) => (socket.connecting ? socket.once("connect", begin) : begin()));
+    // A connection that was kept may be closed at the other end: a turn of the loop tells.
+    request.once("socket", (socket) => (socket.connecting ? socket.once("connect", begin) : setImmediate(() => setImmediate(begin))));
   });
 }
 
@@ -184,7 +190,7 @@ async function refusal(response: http.IncomingMessage, status: number): Promise<
   }
 }
 
-/** chunksOf yields what a gateway answers. */
+/** @internal chunksOf yields what a gateway answers. */
 export async function* chunksOf(response: http.IncomingMessage): AsyncGenerator<Uint8Array> {
   try {
     yield* response as AsyncIterable<Uint8Array>;
@@ -214,19 +220,19 @@ function encode(query: Query = {}): string {
   return text && `?${text}`;
 }
 
-/** pathOf returns the path of an operation on sandboxes. */
+/** @internal pathOf returns the path of an operation on sandboxes. */
 export function pathOf(...parts: string[]): string {
   return "/api/v1/sandboxes" + parts.map((part) => "/" + encodeURIComponent(part)).join("");
 }
 
-/** toStream makes a stream of an answer for the web's Response. */
+/** @internal toStream makes a stream of an answer for the web's Response. */
 export function toStream(response: http.IncomingMessage): ReadableStream {
   return Readable.toWeb(response) as unknown as ReadableStream;
 }
 
 let common: Client | undefined;
 
-/** sharedClient returns the client of programs that name none. */
+/** @internal sharedClient returns the client of programs that name none. */
 export function sharedClient(): Client {
   return (common ??= new Client());
 }

@@ -75,7 +75,7 @@ const byStatus: Record<number, new (problem: Partial<Problem>) => AtollError> = 
   507: LimitError,
 };
 
-/** errorOf returns the error of a problem. */
+/** @internal errorOf returns the error of a problem. */
 export function errorOf(problem: Partial<Problem>): AtollError {
   return new (byStatus[problem.status ?? 0] ?? AtollError)(problem);
 }

@@ -98,10 +98,12 @@ export class Process {
   }
 }
 
+/** @internal */
 export function resultOf(raw: ExecResult): Result {
   return { ...raw, ok: raw.exitCode === 0 };
 }
 
+/** @internal */
 export function base64(data: string | Uint8Array): string {
   return (typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength)).toString("base64");
 }

@@ -1,7 +1,10 @@
 // What a client does with a gateway that misbehaves.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import * as atoll from "../dist/index.js";
 
@@ -120,4 +123,51 @@ test("the gateway's token does not reach a port", async (t) => {
   const port = box.port(8000);
   assert.match(port.url, /^http:\/\/8000-aaaa\.localhost:\d+$/);
   assert.deepEqual(await (await port.fetch("/page")).json(), ["8000-aaaa.localhost:N", "p", null]);
+});
+
+// program has the program atoll be a script until the test has ended, and returns its directory.
+async function program(t, script) {
+  const dir = await mkdtemp(join(tmpdir(), "atoll-"));
+  const before = { ...process.env };
+  t.after(() => rm(dir, { recursive: true }));
+  t.after(() => (process.env = before));
+  process.env = { ...before, ATOLL_URL: "", ATOLL_STATE_DIR: dir, ATOLL_PROGRAM: join(dir, "atoll") };
+  await writeFile(join(dir, "atoll"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return dir;
+}
+
+// listen serves sandboxes at a socket, as a gateway that a program starts would.
+async function listen(t, path) {
+  const server = createServer((_, response) => json(response, 200, { ...made, id: path.split("/").at(-1) })).listen(path);
+  await once(server, "listening");
+  t.after(() => server.close());
+  return server;
+}
+
+test("a private gateway is started, and another one when it has left", async (t) => {
+  const dir = await program(t, 'cd "$ATOLL_STATE_DIR"; echo x >>started; echo "$PWD/$1-$(wc -l <started)"');
+  const first = await listen(t, join(dir, "gateway-1"));
+  const client = new atoll.Client();
+  t.after(() => client.close());
+  assert.equal((await atoll.Sandbox.create({ client })).id, "gateway-1");
+  first.close();
+  first.closeAllConnections();
+  await listen(t, join(dir, "gateway-2"));
+  const ids = await Promise.all(Array.from({ length: 20 }, async () => (await atoll.Sandbox.create({ client })).id));
+  assert.deepEqual(new Set(ids), new Set(["gateway-2"]));
+});
+
+test("the gateway of the state directory is used if it answers", async (t) => {
+  const dir = await program(t, "exit 1");
+  await listen(t, join(dir, "gateway.sock"));
+  const client = new atoll.Client();
+  t.after(() => client.close());
+  assert.equal((await atoll.Sandbox.create({ client })).id, "gateway.sock");
+});
+
+test("a gateway that cannot be started says why", async (t) => {
+  await program(t, "echo no room >&2; exit 1");
+  await assert.rejects(atoll.Sandbox.create({ client: new atoll.Client() }), { name: "UnreachableError", message: /no room.*atoll doctor/ });
+  process.env = { ...process.env, ATOLL_PROGRAM: "/nowhere/atoll" };
+  await assert.rejects(atoll.Sandbox.create({ client: new atoll.Client() }), { name: "UnreachableError", hint: /install atoll/ });
 });
