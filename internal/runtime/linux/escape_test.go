@@ -80,7 +80,7 @@ func asNobodySpecial(t *testing.T, dir string, args ...string) ([]byte, error) {
 	for {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), args...)
 		cmd.Dir = dir
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir,
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + os.Getenv("GORACE"),
 			guestVariable + "=" + filepath.Join(dir, "guest"), escapetest.Program + "=" + filepath.Join(dir, "attack")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodySpecial, Gid: nobodySpecial}}
 		out, err := cmd.CombinedOutput()

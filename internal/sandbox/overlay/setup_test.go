@@ -269,7 +269,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 		args = append(args, "-test.short")
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + home, "HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.Dir, cmd.Env = home, []string{"TMPDIR=" + home, "HOME=" + home, "PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestChanges/user") {
 		t.Errorf("%v\n%s", err, out)

@@ -17,7 +17,8 @@ type Overlay struct {
 }
 
 // Run runs a script as root in a container, in the directory where an engine has
-// mounted the overlay. $HELPER is the test binary.
+// mounted the overlay. $HELPER is the test binary, which does not sleep before it exits
+// if it has the race detector.
 func (o Overlay) Run(tb testing.TB, host, script string) (out []byte, err error) {
 	tb.Helper()
 	volume := "atoll-test-overlay-" + strings.ToLower(rand.Text())
@@ -25,7 +26,7 @@ func (o Overlay) Run(tb testing.TB, host, script string) (out []byte, err error)
 	if out, err := docker(tb, host, "", "volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay", "--opt", options, volume); err != nil {
 		return out, err
 	}
-	out, err = docker(tb, host, script, "run", "--rm", "--interactive", "--user", "0", "--network", "none", "--env", "HELPER=/helper", "--volume", os.Args[0]+":/helper:ro",
+	out, err = docker(tb, host, script, "run", "--rm", "--interactive", "--user", "0", "--network", "none", "--env", "HELPER=/helper", "--env", "GORACE=atexit_sleep_ms=0", "--volume", os.Args[0]+":/helper:ro",
 		"--volume", o.Beside+":"+o.Beside, "--volume", volume+":/overlay", "--workdir", "/overlay", Image, "sh")
 	_, removed := docker(tb, host, "", "volume", "rm", volume)
 	return out, errors.Join(err, removed)
