@@ -13,5 +13,5 @@ import "embed"
 
 // Files are the Dockerfiles and what they need, by the paths of this directory.
 //
-//go:embed base code-interpreter/Dockerfile code-interpreter/files common extend layers local openclaw pnpm-store sandbox
+//go:embed base browser code-interpreter/Dockerfile code-interpreter/files common extend layers local openclaw pnpm-store sandbox
 var Files embed.FS

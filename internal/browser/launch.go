@@ -33,7 +33,7 @@ const (
 
 // ErrNoProgram is returned where the sandbox has no Chromium.
 var ErrNoProgram = errhint.With(errors.New("the browser's sandbox has no chromium"),
-	"install chromium-headless-shell on this machine (Debian has it), or set sandbox.browser.image to an image that has it")
+	"build its image: `atoll images build browser`; or install chromium-headless-shell on this machine")
 
 // Options say how a browser is started.
 type Options struct {

@@ -12,6 +12,8 @@ func ImportHint(ref string) string {
 		return built("common")
 	case "cogni-sandbox-openclaw":
 		return built("openclaw")
+	case "openclaw-sandbox-browser":
+		return built("browser")
 	case "code-interpreter":
 		return built(repository)
 	case "claude", "codex", "gemini", "opencode":

@@ -3,6 +3,9 @@ package provide
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -21,8 +24,17 @@ func (a *Installation) ProvideBrowser(ctx context.Context, who Subject) (*ReadyS
 	if err != nil {
 		return nil, err
 	}
+	a.preferBuilt(ctx, b)
 	if _, err := a.chooseBackend(ctx, b); err != nil {
 		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "backend", Err: err}
 	}
 	return a.ensure(ctx, who, b, false)
+}
+
+// preferBuilt takes the browser's own image, where it was built, before the programs of
+// this machine.
+func (a *Installation) preferBuilt(ctx context.Context, p *plan.Plan) {
+	if UsesHostPrograms(p.Agent) && a.ImportedImage(ctx, p.Spec.Image) != nil {
+		p.Agent.Origins["sandbox.docker.image"] = config.Origin{Source: "derived", Path: "the image was built"}
+	}
 }

@@ -24,11 +24,12 @@ const (
 	recipeOpenClaw = "openclaw"
 	recipeStore    = "pnpm-store"
 	recipeCode     = "code-interpreter"
+	recipeBrowser  = "browser"
 )
 
 // CanBuild reports whether a recipe can be built without an engine.
 func CanBuild(recipe image.Recipe) bool {
-	return slices.Contains([]string{recipeSandbox, recipeCommon, recipeOpenClaw, recipeStore, recipeCode}, recipe.Name)
+	return slices.Contains([]string{recipeSandbox, recipeCommon, recipeOpenClaw, recipeStore, recipeCode, recipeBrowser}, recipe.Name)
 }
 
 // Recipe builds the image of a recipe from packages of the machine's distribution and
