@@ -11,6 +11,7 @@ type CreateSandbox struct {
 	Egress         *SandboxEgress    `json:"egress,omitempty" doc:"Which names outside it reaches; as the operator has configured it if left out."`
 	Limits         *SandboxLimits    `json:"limits,omitempty" doc:"A token that is bound to an account may not go above those of the gateway's configuration."`
 	Env            map[string]string `json:"env,omitempty" doc:"Environment of every command."`
+	Workdir        string            `json:"workdir,omitempty" doc:"Where the workspace is inside, HOME of its commands: an absolute path; that of the gateway's configuration if left out."`
 	Metadata       map[string]string `json:"metadata,omitempty" doc:"At most 64 texts of the caller's own, to find it by."`
 	TimeoutSeconds int64             `json:"timeoutSeconds,omitzero" min:"1" max:"2592000" doc:"From now to its deadline; 300 if left out."`
 	OnDeadline     string            `json:"onDeadline,omitempty" enum:"remove|stop" doc:"What becomes of it at its deadline; remove if left out."`

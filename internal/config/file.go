@@ -21,6 +21,7 @@ type file struct {
 	Runs     *runsFile             `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
 	Gateway  *gatewayFile          `json:"gateway" doc:"The long-running gateway."`
 	MCP      *mcpFile              `json:"mcp" doc:"Clients of the Model Context Protocol."`
+	E2B      *e2bFile              `json:"e2b" doc:"Programs that use the SDKs of E2B."`
 	_        struct{}              `accept:"top"`
 }
 

@@ -29,7 +29,7 @@ const (
 var projectRules = map[string]map[projectRule]string{
 	"file": {
 		ruleNone:   "$schema version",
-		ruleWithin: "agents tools llm outbound relay runs gateway mcp",
+		ruleWithin: "agents tools llm outbound relay runs gateway mcp e2b",
 		ruleTrust:  "session",
 		ruleRisky:  "models secrets",
 	},
@@ -92,6 +92,7 @@ var projectRules = map[string]map[projectRule]string{
 	"llmBudgets":       {ruleLower: "run session agent"},
 	"outbound":         {ruleRisky: "caFile"},
 	"mcp":              {ruleFalse: "allowDestroy", ruleTrust: "onExit"},
+	"e2b":              {ruleRisky: "templates"},
 	"relay": {
 		ruleWithin: "limits",
 		ruleWord:   "protect",

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
 // refusal is the answer to a request that no protocol handler gets.
@@ -50,14 +51,17 @@ func (s *Server) check(r *http.Request) *refusal {
 // secretNames are query parameters that are used for tokens.
 var secretNames = []string{"token", "access_token", "accesstoken", "auth", "authorization", "apikey", "api_key", "key", "password", "secret", "devicetoken", "device_token"}
 
+// tokenForm matches tokens of the gateway, those for E2B's clients among them.
+var tokenForm = lazyregexp.New(`atollgw_|e2b_[0-9a-f]{64}`)
+
 // carriesSecret reports whether a URL contains a token.
 func carriesSecret(u *url.URL) bool {
-	if u.User != nil || strings.Contains(u.Path, "atollgw_") {
+	if u.User != nil || tokenForm.MatchString(u.Path) {
 		return true
 	}
 	query, _ := url.ParseQuery(u.RawQuery) // what cannot be read names nothing
 	for name, values := range query {
-		if slices.Contains(secretNames, strings.ToLower(name)) || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, "atollgw_") }) {
+		if slices.Contains(secretNames, strings.ToLower(name)) || slices.ContainsFunc(values, tokenForm.MatchString) {
 			return true
 		}
 	}

@@ -51,15 +51,17 @@ func newTokenCreateCommand(e *env) *cobra.Command {
 	var o tokenOptions
 	var f gatewayTokenFlags
 	cmd := &cobra.Command{
-		Use:   "create --role ROLE | --session KEY",
+		Use:   "create --role ROLE | --e2b | --session KEY",
 		Short: "Mint a token for the gateway, or for one session of the shared proxy",
 		Long: `Mint a token and print it. It is shown this once: only a hash is kept.
 
 With --role it opens the gateway: admin (everything), operator (change what
 exists), operator.approvals (answer questions, and decide about changes of agents),
-run (give tasks to agents) or read. With --session it is for one session of the
-shared proxy.`,
-		Example: `  atoll token create --role run --account acct-7 --runs 4 --spend 5 --expires 720h
+run (give tasks to agents) or read. With --e2b it has the form that the clients of
+E2B want, and opens the gateway's /e2b to them. With --session it is for one session
+of the shared proxy.`,
+		Example: `  atoll token create --e2b --account acct-7 --sandboxes 20
+  atoll token create --role run --account acct-7 --runs 4 --spend 5 --expires 720h
   atoll token create --session agent:main:acct-7:run-42 --account acct-7 --run-id run-42 --expires 2h`,
 		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -21,7 +21,7 @@ import (
 // gatewayTokenFlags are those of a token that opens the gateway.
 type gatewayTokenFlags struct {
 	scope, name string
-	all         bool
+	all, e2b    bool
 	quota       access.Quota
 	spend       float64
 }
@@ -32,6 +32,7 @@ func (f *gatewayTokenFlags) add(cmd *cobra.Command) {
 	console.OldSpelling(cmd, "scope", "role")
 	flags.StringVar(&f.name, "name", "", "who or what the token is for, shown in lists and logs")
 	flags.BoolVar(&f.all, "all-accounts", false, "let a token that is not an admin's see every account")
+	flags.BoolVar(&f.e2b, "e2b", false, "give a gateway's token the form that the clients of E2B want (role run unless --role says another)")
 	flags.IntVar(&f.quota.Runs, "runs", 0, "most runs and tasks at once (default: gateway.limits.runs)")
 	flags.IntVar(&f.quota.Sandboxes, "sandboxes", 0, "most sandboxes alive of its account (default: gateway.limits.sandboxes)")
 	flags.IntVar(&f.quota.Requests, "requests", 0, "most requests a minute (default: gateway.limits.requests)")
@@ -41,13 +42,16 @@ func (f *gatewayTokenFlags) add(cmd *cobra.Command) {
 // gatewayOnly are the flags that a session's token has no use for, and sessionOnly
 // those that a gateway's has none for.
 var (
-	gatewayOnly = []string{"name", "all-accounts", "runs", "sandboxes", "requests", "spend"}
+	gatewayOnly = []string{"name", "all-accounts", "e2b", "runs", "sandboxes", "requests", "spend"}
 	sessionOnly = []string{"agent", "run-id", "attempt", "graph", "trace", "model"}
 )
 
 // check wants one kind of token, and its flags.
 func (f *gatewayTokenFlags) check(cmd *cobra.Command, o *tokenOptions) error {
 	wrong, kind := gatewayOnly, "the session token of a proxy"
+	if f.e2b && f.scope == "" && o.who.Session == "" {
+		f.scope = string(access.Run)
+	}
 	switch {
 	case f.scope == "" && o.who.Session == "":
 		return errors.New("--role makes a gateway's token, --session one of the shared proxy: one of the two is needed")
@@ -80,7 +84,7 @@ func (f *gatewayTokenFlags) check(cmd *cobra.Command, o *tokenOptions) error {
 
 func (f *gatewayTokenFlags) spec(cmd *cobra.Command, o *tokenOptions) access.Spec {
 	f.quota.MicroUSD = int64(math.Ceil(f.spend * 1e6))
-	s := access.Spec{Name: f.name, Scope: access.Scope(f.scope), Account: o.who.Account, Quota: f.quota}
+	s := access.Spec{Name: f.name, Scope: access.Scope(f.scope), Account: o.who.Account, Quota: f.quota, E2B: f.e2b}
 	if cmd.Flags().Changed("expires") {
 		s.Life = o.life
 	}

@@ -27,6 +27,7 @@ func (s *TokenStore) Rotate(ctx context.Context, id string, life, grace time.Dur
 	if spec.Life = life; life == 0 {
 		spec.Life = old.Expires.Sub(old.Created)
 	}
+	spec.E2B = isE2B(id)
 	text, made, err := s.Create(ctx, spec)
 	if err != nil {
 		return secret.Value{}, nil, err

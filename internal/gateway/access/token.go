@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +22,7 @@ type Spec struct {
 	Account string        `json:"account,omitempty"`
 	Quota   Quota         `json:"quota,omitzero"`
 	Life    time.Duration `json:"-"` // 0 is DefaultLife
+	E2B     bool          `json:"-"` // its text has the form that E2B's clients want
 }
 
 // Token is a stored token, without its text.
@@ -98,6 +100,33 @@ func split(prefix, text string) (id, proof string, ok bool) {
 	id, proof = rest[:idWidth], rest[idWidth+1:]
 	return id, proof, isText(id) && isText(proof)
 }
+
+// The form of tokens for E2B's clients, which is e2b_ and 64 hexadecimal digits: 128 bits
+// of an id for the lookup, which no other token has the length of, and 128 random bits.
+const (
+	prefixE2B  = "e2b_"
+	widthOfE2B = 32 // digits of each half
+)
+
+// mintE2B is mint for a token of E2B's form.
+func mintE2B() (id, proof, text string) {
+	var b [widthOfE2B]byte
+	_, _ = rand.Read(b[:]) // never fails
+	digits := hex.EncodeToString(b[:])
+	return digits[:widthOfE2B], digits[widthOfE2B:], prefixE2B + digits
+}
+
+// splitE2B is split for a token of E2B's form.
+func splitE2B(text string) (id, proof string, ok bool) {
+	digits, ok := strings.CutPrefix(text, prefixE2B)
+	if !ok || len(digits) != 2*widthOfE2B || strings.Trim(digits, "0123456789abcdef") != "" {
+		return "", "", false
+	}
+	return digits[:widthOfE2B], digits[widthOfE2B:], true
+}
+
+// isE2B reports whether the token of an id has E2B's form.
+func isE2B(id string) bool { return len(id) == widthOfE2B }
 
 func isText(s string) bool {
 	for i := range len(s) {

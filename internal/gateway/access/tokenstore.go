@@ -123,6 +123,9 @@ func (s *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Toke
 		spec.Life = DefaultLife
 	}
 	id, proof, text := mint(prefix)
+	if spec.E2B {
+		id, proof, text = mintE2B()
+	}
 	now := s.now().Truncate(time.Millisecond)
 	t := &Token{ID: id, Spec: spec, Created: now, Expires: now.Add(spec.Life)}
 	if err := s.db.Tx(ctx, func(tx *sql.Tx) error { return insert(ctx, tx, t, hash(id, proof)) }); err != nil {
@@ -158,6 +161,9 @@ func (s *TokenStore) Verify(ctx context.Context, text string) (*Caller, error) {
 		return f.caller(), nil
 	}
 	id, proof, ok := split(prefix, text)
+	if !ok {
+		id, proof, ok = splitE2B(text)
+	}
 	if !ok {
 		return nil, ErrDenied
 	}

@@ -5,6 +5,7 @@
 package portproxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -31,6 +32,8 @@ const (
 	MaxRequests = 64
 	maxHeader   = 64 << 10 // of an answer from inside
 	gatewayWord = "atollgw_"
+	// trafficTokenHeader is what the clients of E2B send the token of ports in.
+	trafficTokenHeader = "E2b-Traffic-Access-Token" //nolint:gosec // the name of a header
 )
 
 // hostForm matches the host name of a port: the port, the sandbox's id, and a name of
@@ -60,6 +63,8 @@ func Parse(host string) *Target {
 // Proxy passes requests on.
 type Proxy struct {
 	Made *sandboxes.Service
+	// Own serves ports of every sandbox at which the gateway itself answers, by port.
+	Own map[int]func(w http.ResponseWriter, r *http.Request, id string)
 
 	mu   sync.Mutex
 	open map[string]int // requests under way, by sandbox
@@ -67,8 +72,12 @@ type Proxy struct {
 
 // Serve passes a request on to a port, if it has the token of the sandbox.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *Target) {
+	if own := p.Own[t.Port]; own != nil {
+		own(w, r, t.ID)
+		return
+	}
 	record, err := p.Made.Get(r.Context(), t.ID)
-	if err != nil || !hasToken(r, record.Details.PortToken) { // which ids there are is not told
+	if err != nil || record.ID != t.ID || !hasToken(r, record.Details.PortToken) { // which ids there are is not told
 		refuse(w, http.StatusUnauthorized, "unauthorized", "this needs the port token of the sandbox, in the header "+api.PortTokenHeader)
 		return
 	}
@@ -110,7 +119,7 @@ func (p *Proxy) enter(id string) (leave func(), ok bool) {
 
 // hasToken reports whether a request has a token, in a header or a cookie.
 func hasToken(r *http.Request, token string) bool {
-	given := r.Header.Get(api.PortTokenHeader)
+	given := cmp.Or(r.Header.Get(api.PortTokenHeader), r.Header.Get(trafficTokenHeader))
 	if cookie, err := r.Cookie(TokenCookie); given == "" && err == nil {
 		given = cookie.Value
 	}
@@ -137,7 +146,9 @@ func rewrite(q *httputil.ProxyRequest, t *Target) {
 	q.SetURL(&url.URL{Scheme: "http", Host: net.JoinHostPort("localhost", strconv.Itoa(t.Port))})
 	q.SetXForwarded()
 	h := q.Out.Header
-	h.Del(api.PortTokenHeader)
+	for _, name := range []string{api.PortTokenHeader, trafficTokenHeader, "X-Access-Token", "X-Api-Key"} {
+		h.Del(name)
+	}
 	if strings.Contains(h.Get("Authorization"), gatewayWord) {
 		h.Del("Authorization")
 	}

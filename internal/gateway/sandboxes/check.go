@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -32,6 +33,10 @@ func check(q *api.CreateSandbox) error {
 		return &InvalidError{"/template", templateRule}
 	case q.Template != "" && q.Image != "":
 		return &InvalidError{"/image", "excludes template, which has an image"}
+	case q.Template != "" && q.Workdir != "":
+		return &InvalidError{"/workdir", "excludes template, which has one"}
+	case len(q.Workdir) > maxWorkdir || q.Workdir != "" && (path.Clean(q.Workdir) != q.Workdir || !path.IsAbs(q.Workdir) || strings.ContainsFunc(q.Workdir, isControl)):
+		return &InvalidError{"/workdir", "must be an absolute path"}
 	case q.TimeoutSeconds < 0 || q.TimeoutSeconds > MaxTimeoutSeconds:
 		return &InvalidError{"/timeoutSeconds", fmt.Sprintf("must be from 1 to %d", MaxTimeoutSeconds)}
 	case q.OnDeadline != "" && q.OnDeadline != OnDeadlineRemove && q.OnDeadline != OnDeadlineStop:

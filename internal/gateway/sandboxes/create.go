@@ -95,6 +95,9 @@ func adjust(s *provide.Settings, agent *config.Agent, q *api.CreateSandbox) {
 	if q.Image != "" {
 		box.Docker.Image, agent.Origins["sandbox.docker.image"] = q.Image, call
 	}
+	if q.Workdir != "" {
+		box.Docker.Workdir, agent.Origins["sandbox.docker.workdir"] = q.Workdir, call
+	}
 	env := map[string]string{}
 	maps.Copy(env, box.Docker.Env)
 	maps.Copy(env, q.Env)
@@ -138,7 +141,7 @@ func (s *Service) newRecord(q *Request, id string, p *plan.Plan) *Record {
 	}
 	r := &Record{
 		ID: id, Template: q.Template, Name: p.Spec.Name, Account: q.Account, Phase: Creating, Created: s.Now().UTC(), OnDeadline: OnDeadlineRemove, Metadata: q.Metadata,
-		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), Request: q.CreateSandbox, Bound: q.Bound},
+		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), AccessToken: rand.Text(), Request: q.CreateSandbox, Bound: q.Bound},
 	}
 	r.Deadline = r.Created.Add(timeout)
 	if q.OnDeadline != "" {

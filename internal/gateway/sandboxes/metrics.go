@@ -26,11 +26,10 @@ func (s *Service) Metrics(ctx context.Context, r *Record) (*api.SandboxMetrics, 
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.In.Plan(s.subjectOf(r))
+	limits, err := s.Limits(r)
 	if err != nil {
 		return nil, err
 	}
-	limits := withDefaults(p)
 	m := &api.SandboxMetrics{
 		At: s.Now().UTC(), CPUMs: int64(used.CPU / uint64(time.Millisecond)), CPUs: limits.CPUs, MemoryBytes: int64(used.Memory), MemoryLimitBytes: limits.Memory,
 		Processes: int64(used.Pids), ProcessesLimit: limits.Pids, WorkspaceLimitBytes: limits.Workspace.Size, WorkspaceFilesLimit: limits.Workspace.Files,

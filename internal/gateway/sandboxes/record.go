@@ -53,6 +53,7 @@ type Details struct {
 	AllowSecret  []string          `json:"allowSecret,omitempty"`
 	Roots        []Root            `json:"roots"`
 	PortToken    string            `json:"portToken"`      // that requests to its ports need
+	AccessToken  string            `json:"accessToken"`    // that requests of E2B's clients to work in it need
 	Bound        bool              `json:"bound,omitzero"` // see Request
 	// Request is what it was made from.
 	Request *api.CreateSandbox `json:"request"`

@@ -143,7 +143,7 @@ func (s *Service) fromTemplate(ctx context.Context, q *Request) (*Record, error)
 		return nil, err
 	}
 	request, from := *q.CreateSandbox, r.Details.Request
-	request.Image = from.Image
+	request.Image, request.Workdir = from.Image, from.Workdir
 	if request.Limits == nil {
 		request.Limits = from.Limits
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gate/overlays"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/health"
 	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
@@ -94,6 +95,8 @@ type Gateway struct {
 	ws       *ws.Server
 	rest     *rest.Server
 	mcp      *mcp.Handler
+	e2b      *e2b.Server
+	ports    *portproxy.Proxy
 	server   *gateway.Server
 	inbound  *membudget.Budget
 	work     sync.WaitGroup
@@ -126,7 +129,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 
 // open makes the parts, each from those before it.
 func (g *Gateway) open(ctx context.Context, listen []string) error {
-	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openSandboxes, g.openProtocols} {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openSandboxes, g.openProtocols, g.openE2B} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -235,8 +238,8 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 	}
 	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
-		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &mcpRoute{g, g.mcp, g.rest}, Logger: g.logger,
-		Access: g.access, Ports: &portproxy.Proxy{Made: g.made},
+		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &e2bRoute{g.e2b, &mcpRoute{g, g.mcp, g.rest}}, Logger: g.logger,
+		Access: g.access, Ports: g.ports,
 		Upgrades: []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
 		},

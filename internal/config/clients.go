@@ -10,7 +10,14 @@ type mcpFile struct {
 // MCP reports whether clients of the Model Context Protocol may remove their sandbox without
 // asking a person, and whether it runs on when they end.
 func (c *Config) MCP() (allowDestroy, keepRunning bool) {
-	f := orEmpty(c.file.MCP)
-	narrowed := c.limits != nil && orEmpty(c.limits.file.MCP).AllowDestroy != nil // only false counts
+	f, narrowed := orEmpty(c.file.MCP), c.limits != nil && orEmpty(c.limits.file.MCP).AllowDestroy != nil // only false counts
 	return f.AllowDestroy != nil && *f.AllowDestroy && !narrowed, f.OnExit != nil && *f.OnExit == "keep"
 }
+
+// e2bFile is e2b as it may be written.
+type e2bFile struct {
+	Templates map[string]string `json:"templates" keys:"word" check:"line" doc:"Images of the templates that E2B's clients name, by name; base is the image of agent api if it is not here."`
+}
+
+// E2BTemplates returns the images of the templates that E2B's clients name.
+func (c *Config) E2BTemplates() map[string]string { return orEmpty(c.file.E2B).Templates }
