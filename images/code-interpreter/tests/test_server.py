@@ -15,7 +15,7 @@ class Served(unittest.TestCase):
         self.addCleanup(self.client.close)
 
     def ask(self, method, path, body=None, headers={}):
-        connection = http.client.HTTPConnection(*self.client.server.server_address, timeout=30)
+        connection = http.client.HTTPConnection(*self.client.server.server_address, timeout=120)
         self.addCleanup(connection.close)
         connection.request(method, path, body if body is None or isinstance(body, (str, bytes)) else json.dumps(body), headers)
         answer = connection.getresponse()
@@ -45,7 +45,7 @@ class Requests(Served):
             ("DELETE", "/contexts/x", None, 404), ("POST", "/contexts/x/restart", None, 404), ("DELETE", "/contexts", None, 404),
         ]:
             with self.subTest(method=method, path=path, body=str(body)[:60]):
-                connection = http.client.HTTPConnection(*self.client.server.server_address, timeout=30)
+                connection = http.client.HTTPConnection(*self.client.server.server_address, timeout=120)
                 connection.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body))
                 self.assertEqual(connection.getresponse().status, status)
                 connection.close()

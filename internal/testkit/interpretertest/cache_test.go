@@ -21,7 +21,7 @@ func cacheRoot() string { return cmp.Or(os.Getenv("ATOLL_SDKS_DIR"), "/var/tmp/a
 func cacheDir(t *testing.T) string {
 	t.Helper()
 	sum := sha256.New()
-	for _, dir := range []string{"../../../images/code-interpreter", "../../../images/local", "../../runtime/rootfs", "../../runtime/image/local"} {
+	for _, dir := range []string{"../../../images/code-interpreter/files", "../../../images/local", "../../runtime/rootfs", "../../runtime/image/local"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err

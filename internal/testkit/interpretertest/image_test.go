@@ -26,8 +26,9 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// openApp opens an installation whose sandboxes need no engine.
-func openApp(t *testing.T) (_ *app.App, state string) {
+// openApp opens an installation whose sandboxes need no engine. prepare gets its state
+// directory before.
+func openApp(t *testing.T, prepare func(t *testing.T, state string)) (_ *app.App, state string) {
 	t.Helper()
 	if err := os.MkdirAll(cacheRoot(), 0o755); err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func openApp(t *testing.T) (_ *app.App, state string) {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	take(t, state)
+	prepare(t, state)
 	file := filepath.Join(dir, "atoll.json5")
 	if err := os.WriteFile(file, []byte(`{agents: {defaults: {sandbox: {mode: "all", backend: "linux"}}}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -82,14 +83,20 @@ type interpreter struct {
 	client http.Client
 }
 
-func start(t *testing.T, a *app.App) *interpreter {
+func openService(t *testing.T, a *app.App) *sandboxes.Service {
 	t.Helper()
 	service, err := sandboxes.Open(t.Context(), sandboxes.Options{In: a.Installation, Audit: func(*audit.ExecEvent) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(service.Close)
-	r, err := service.Create(t.Context(), &sandboxes.Request{CreateSandbox: &api.CreateSandbox{Image: "code-interpreter", TimeoutSeconds: 600}})
+	return service
+}
+
+// create makes a sandbox, which is removed with the test.
+func create(t *testing.T, service *sandboxes.Service, ref string) *sandboxes.Record {
+	t.Helper()
+	r, err := service.Create(t.Context(), &sandboxes.Request{CreateSandbox: &api.CreateSandbox{Image: ref, TimeoutSeconds: 600}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +105,12 @@ func start(t *testing.T, a *app.App) *interpreter {
 			t.Error(err)
 		}
 	})
+	return r
+}
+
+func start(t *testing.T, service *sandboxes.Service) *interpreter {
+	t.Helper()
+	r := create(t, service, "code-interpreter")
 	began := time.Now()
 	for range 2 { // the second time it runs already
 		if err := service.StartProgram(t.Context(), r); err != nil {
@@ -204,9 +217,10 @@ func TestImage(t *testing.T) {
 	t.Parallel()
 	need.Root(t, "builds in the directory that keeps the image")
 	need.Program(t, "apt-get", "apt")
-	a, state := openApp(t)
+	need.Time(t, "fetches packages of Debian")
+	a, state := openApp(t, take)
 	build(t, a, state)
-	i := start(t, a)
+	i := start(t, openService(t, a))
 	i.results()
 	i.contexts()
 	i.failures()
