@@ -28,7 +28,7 @@ type State struct {
 	URL   string `json:"url"`
 	Title string `json:"title"`
 	// Loading says that the page had not loaded when its time was over.
-	Loading bool `json:"loading,omitempty"`
+	Loading bool `json:"loading,omitzero"`
 }
 
 // NewPage opens a tab. Files that pages offer are not saved.

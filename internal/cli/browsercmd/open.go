@@ -26,7 +26,7 @@ type openOptions struct {
 type opened struct {
 	browser.State
 	Snapshot   string   `json:"snapshot"`
-	Cut        bool     `json:"cut,omitempty"` // the snapshot is not whole
+	Cut        bool     `json:"cut,omitzero"` // the snapshot is not whole
 	Screenshot string   `json:"screenshot,omitempty"`
 	Denied     []string `json:"denied,omitempty"` // by the rules of egress
 }
