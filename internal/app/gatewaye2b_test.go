@@ -245,6 +245,7 @@ func (c *e2bClient) streamsInput() {
 func TestE2BBadRequests(t *testing.T) {
 	t.Parallel()
 	s, _ := gatewaySite(t)
+	s.set("e2b.templates", map[string]any{"lost": "no-such-image:1"})
 	g := s.gateway(time.Minute)
 	c := newE2B(t, s, g, "acme")
 	for _, q := range []struct {
@@ -253,6 +254,8 @@ func TestE2BBadRequests(t *testing.T) {
 		message            string
 	}{
 		{"POST", "/v2/sandboxes", `{"templateID":"none"}`, 404, "e2b.templates"},
+		{"POST", "/v2/sandboxes", `{"templateID":"code-interpreter-v1"}`, 404, "atoll images build code-interpreter"},
+		{"POST", "/v2/sandboxes", `{"templateID":"lost"}`, 404, "e2b.templates"},
 		{"POST", "/v2/sandboxes", `{}`, 400, "templateID"},
 		{"POST", "/v2/sandboxes", `{`, 400, "JSON"},
 		{"POST", "/v2/sandboxes", `{"templateID":"base","moat":1}`, 400, "moat"},

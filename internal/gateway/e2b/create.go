@@ -1,6 +1,8 @@
 package e2b
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/e2b/envd"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // The words of E2B for what is everything, and for the template that is always there.
@@ -132,10 +135,24 @@ func (c *call) create() error {
 	r, err := c.Made.Create(c.ctx(), &sandboxes.Request{
 		CreateSandbox: body, Account: c.caller.Account, MostSandboxes: c.Access.Limiter.Quota(c.caller).Sandboxes, Bound: c.caller.Account != "",
 	})
+	if errors.Is(err, sandbox.ErrNoImage) {
+		return noImage(body.Image, q.TemplateID)
+	}
 	if err != nil {
 		return err
 	}
+	if err := c.Made.StartProgram(c.ctx(), r); err != nil {
+		return errors.Join(err, c.Made.Remove(c.ctx(), r))
+	}
 	return c.answer(http.StatusCreated, c.made(r))
+}
+
+// noImage says how the image of a template comes to be there.
+func noImage(image, template string) error {
+	if image == interpreter {
+		return &fault{http.StatusNotFound, fmt.Sprintf("the image of template %q is not built: the operator runs `atoll images build %s`", template, interpreter)}
+	}
+	return &fault{http.StatusNotFound, fmt.Sprintf("there is no image of template %q: the operator names one in e2b.templates", template)}
 }
 
 // madeSandbox is how a client gets into a sandbox.

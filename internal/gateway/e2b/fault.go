@@ -52,7 +52,7 @@ var kinds = []struct {
 	{sandboxes.ErrEnding, http.StatusNotFound},
 	{sandboxes.ErrStopped, http.StatusConflict},
 	{sandboxes.ErrMemory, http.StatusBadRequest},
-	{sandbox.ErrNoImage, http.StatusBadRequest},
+	{sandboxes.ErrProgram, http.StatusServiceUnavailable},
 	{sandbox.ErrUnsupported, http.StatusNotImplemented},
 	{sandbox.ErrDenied, http.StatusBadRequest},
 }

@@ -148,7 +148,7 @@ func (c *call) connect() error {
 		return badField("memory", "a sandbox that was paused with its memory is resumed with it")
 	default:
 		status = http.StatusCreated
-		r, err = c.Made.Resume(c.ctx(), r, q.Timeout)
+		r, err = c.resumed(r, q.Timeout)
 	}
 	if err != nil {
 		return err
@@ -197,8 +197,17 @@ func (c *call) resume() error {
 	if state, err := c.Made.State(c.ctx(), r); err != nil || state == sandbox.StateRunning {
 		return errors.Join(err, &fault{http.StatusConflict, "the sandbox runs already"})
 	}
-	if r, err = c.Made.Resume(c.ctx(), r, q.Timeout); err != nil {
+	if r, err = c.resumed(r, q.Timeout); err != nil {
 		return err
 	}
 	return c.answer(http.StatusCreated, c.made(r))
+}
+
+// resumed lets a sandbox go on, with the program of its image.
+func (c *call) resumed(r *sandboxes.Record, seconds int64) (*sandboxes.Record, error) {
+	r, err := c.Made.Resume(c.ctx(), r, seconds)
+	if err != nil {
+		return nil, err
+	}
+	return r, c.Made.StartProgram(c.ctx(), r)
 }

@@ -13,13 +13,27 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 )
 
+// builtIn are the images of templates that are there without the operator's words; that of
+// base is the image of agent api.
+var builtIn = map[string]string{baseTemplate: "", interpreter: interpreter, interpreter + "-v1": interpreter}
+
+// interpreter is the image of a code interpreter, and the recipe that it is built with.
+const interpreter = "code-interpreter"
+
+// images returns the images of templates, by name.
+func (c *call) images() map[string]string {
+	all := maps.Clone(builtIn)
+	maps.Copy(all, c.Templates())
+	return all
+}
+
 // useTemplate makes a request one for a template: an image that the operator has named, or
 // a snapshot of the caller's account.
 func (c *call) useTemplate(q *api.CreateSandbox, name string) error {
 	if name == "" {
 		return badField("templateID", "is missing")
 	}
-	if image, ok := c.Templates()[name]; ok || name == baseTemplate {
+	if image, ok := c.images()[name]; ok {
 		q.Image, q.Workdir = image, workdir
 		return nil
 	}
@@ -38,7 +52,7 @@ func (c *call) templateOf(r *sandboxes.Record) string {
 	if r.Template != "" {
 		return r.Template
 	}
-	all := c.Templates()
+	all := c.images()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if all[name] == r.Details.Request.Image {
 			return name
@@ -64,8 +78,7 @@ func templateNamed(name string) *template {
 
 // names returns the templates that the caller may use.
 func (c *call) names() ([]string, error) {
-	all := slices.Collect(maps.Keys(c.Templates()))
-	all = append(all, baseTemplate)
+	all := slices.Collect(maps.Keys(c.images()))
 	kept, err := c.Made.Templates(c.ctx(), c.caller.Account)
 	for _, r := range kept {
 		all = append(all, r.Template)
@@ -118,7 +131,7 @@ func (c *call) snapshot() error {
 	if q.Name == "" {
 		q.Name = "snapshot-" + strings.ToLower(rand.Text()[:12])
 	}
-	if _, ok := c.Templates()[q.Name]; ok || q.Name == baseTemplate {
+	if _, ok := c.images()[q.Name]; ok {
 		return sandboxes.ErrTemplateExists
 	}
 	kept, err := c.Made.Snapshot(c.ctx(), r, q.Name, c.Access.Limiter.Quota(c.caller).Sandboxes)

@@ -27,6 +27,8 @@ export interface CreateSandbox {
   template?: string;
   /** From now to its deadline; 300 if left out. */
   timeoutSeconds?: number;
+  /** Where the workspace is inside, HOME of its commands: an absolute path; that of the gateway's configuration if left out. */
+  workdir?: string;
   /** What the workspace begins with; nothing if left out. */
   workspace?: SandboxWorkspace | null;
 }
