@@ -82,7 +82,7 @@ func installPython(ctx context.Context, dir string) error {
 		return err
 	}
 	return steps(ctx, dir, `
-/usr/bin/mypy --strict --python-version 3.9 --cache-dir /dev/null python/src/atoll
+MYPYPATH=python/src /usr/bin/mypy --strict --python-version 3.9 --cache-dir /dev/null --scripts-are-modules python/src/atoll python/examples/*.py
 /usr/bin/python3 -m pip -q --no-cache-dir wheel --no-index --no-build-isolation --no-deps -w . ./python
 /usr/bin/python3 -m venv --without-pip venv
 /usr/bin/python3 -m pip -q --no-cache-dir --python venv/bin/python install --no-index --no-deps ./atoll-0.1.0-py3-none-any.whl

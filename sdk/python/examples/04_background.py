@@ -1,4 +1,4 @@
-"""A command in the background is followed, and ended."""
+"""A command in the background is followed, found again, and ended."""
 
 from atoll import Sandbox
 
@@ -7,8 +7,9 @@ with Sandbox() as box:
     for name, data in server.output():
         print(name, data.decode().strip())
         break
-    print("running:", server.running)
-    server.kill()
+    again = box.process(server.id)
+    print("running:", again.running)
+    again.kill()
     print("left:", len(box.processes()))
 
 # Output:

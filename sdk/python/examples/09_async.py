@@ -7,7 +7,9 @@ from atoll import AsyncSandbox
 
 async def square(n: int) -> int:
     async with AsyncSandbox() as box:
-        return int((await box.run(f"echo $(({n} * {n}))")).stdout)
+        started = await box.start(f"echo $(({n} * {n}))")
+        same = await box.process(started.id)
+        return int((await same.wait()).stdout)
 
 
 async def main() -> None:

@@ -6,7 +6,8 @@ with Sandbox(metadata={"user": "ann"}, timeout=60) as box:
     print([found.id == box.id for found in Sandbox.list(metadata={"user": "ann"})])
     same = Sandbox.connect(box.id)
     before = box.info().deadline
-    print("later:", same.extend(600).deadline > before)
+    later = same.extend(600).deadline
+    print("later:", before and later and later > before)
     used = same.metrics()
     print("used:", used.memory_bytes > 0, used.processes > 0)
     print(repr(box).startswith("Sandbox("), box.info().running)

@@ -5,7 +5,7 @@ await using box = await Sandbox.create();
 const shell = await box.start("sh", { stdin: true });
 await shell.write("name=Atoll\n");
 await shell.write('echo "hello $name"\n', { end: true });
-console.log((await shell.wait())?.stdout.trim());
+console.log((await shell.wait()).stdout.trim());
 console.log((await box.run("tr a-z A-Z", { stdin: "at once\n" })).stdout.trim());
 
 const screen = await box.start("stty -echo; echo ready; read answer; stty size; exit $answer", { terminal: { rows: 24, cols: 80 } });

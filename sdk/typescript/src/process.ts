@@ -47,7 +47,9 @@ export class Process {
   }
 
   /** Return how it ended, with what is kept of its output; undefined if the time is over first. */
-  async wait(options: { timeoutSeconds?: number; signal?: AbortSignal } = {}): Promise<Result | undefined> {
+  async wait(options?: { timeoutSeconds?: undefined; signal?: AbortSignal }): Promise<Result>;
+  async wait(options: { timeoutSeconds: number; signal?: AbortSignal }): Promise<Result | undefined>;
+  async wait(options: { timeoutSeconds?: number | undefined; signal?: AbortSignal } = {}): Promise<Result | undefined> {
     const until = performance.now() + (options.timeoutSeconds ?? Infinity) * 1000;
     for (;;) {
       const left = Math.floor((until - performance.now()) / 1000);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import IO, Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import IO, Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, overload
 
 from ._client import Client
 from ._files import Change, FileInfo, Files
@@ -52,6 +52,10 @@ class AsyncFiles:
     async def read_text(self, path: str, encoding: str = "utf-8") -> str:
         """Return the content of a file as text."""
         return await _wait(self._files.read_text, path, encoding)
+
+    def read_chunks(self, path: str, *, offset: int = 0) -> AsyncIterator[bytes]:
+        """Yield the content of a file, from an offset on, as it comes."""
+        return _each(self._files.read_chunks(path, offset=offset))
 
     async def write(self, path: str, content: Union[str, bytes, IO[bytes]], *, mode: Optional[int] = None, exclusive: bool = False) -> FileInfo:
         """Write a file as a whole."""
@@ -105,9 +109,15 @@ class AsyncProcess:
         """Whether it has not ended yet."""
         return await _wait(lambda: self._process.running)
 
+    @overload
+    async def wait(self, timeout: None = None) -> Result: ...
+
+    @overload
+    async def wait(self, timeout: float) -> Optional[Result]: ...
+
     async def wait(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Return how it ended."""
-        return await _wait(self._process.wait, timeout)
+        return await _wait(lambda: self._process.wait() if timeout is None else self._process.wait(timeout))
 
     def output(self) -> AsyncIterator[Tuple[str, bytes]]:
         """Yield what it writes."""
@@ -116,6 +126,10 @@ class AsyncProcess:
     async def write(self, data: Union[str, bytes], *, end: bool = False) -> None:
         """Write to its standard input."""
         await _wait(self._process.write, data, end=end)
+
+    async def close_stdin(self) -> None:
+        """Close its standard input."""
+        await _wait(self._process.close_stdin)
 
     async def signal(self, name: str, *, tree: bool = False) -> None:
         """Send a signal."""
@@ -156,6 +170,21 @@ class AsyncSandbox:
         """Return a sandbox that was made before."""
         return cls._of(await _wait(Sandbox.connect, box_id, client=client))
 
+    @classmethod
+    def list(cls, *, metadata: Optional[Mapping[str, str]] = None, state: Optional[str] = None, client: Optional[Client] = None) -> AsyncIterator[SandboxInfo]:
+        """Yield the sandboxes that programs made."""
+        return _each(Sandbox.list(metadata=metadata, state=state, client=client))
+
+    @classmethod
+    async def templates(cls, *, client: Optional[Client] = None) -> List[Template]:
+        """Return the templates that sandboxes can begin with."""
+        return await _wait(Sandbox.templates, client=client)
+
+    @classmethod
+    async def remove_template(cls, name: str, *, client: Optional[Client] = None) -> None:
+        """Remove a template."""
+        await _wait(Sandbox.remove_template, name, client=client)
+
     async def __aenter__(self) -> "AsyncSandbox":
         return await self._made()
 
@@ -174,6 +203,11 @@ class AsyncSandbox:
         return self._sandbox.id
 
     @property
+    def name(self) -> str:
+        """Its name on the command line of atoll."""
+        return self._sandbox.name
+
+    @property
     def files(self) -> AsyncFiles:
         """Its files."""
         return AsyncFiles(self._sandbox.files)
@@ -189,6 +223,14 @@ class AsyncSandbox:
     async def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False) -> AsyncProcess:
         """Start a command in the background."""
         return AsyncProcess(await _wait(self._sandbox.start, command, env=env, cwd=cwd, timeout=timeout, stdin=stdin))
+
+    async def processes(self) -> List[AsyncProcess]:
+        """Return the commands in the background."""
+        return [AsyncProcess(process) for process in await _wait(self._sandbox.processes)]
+
+    async def process(self, process_id: str) -> AsyncProcess:
+        """Return a command in the background that was started before."""
+        return AsyncProcess(await _wait(self._sandbox.process, process_id))
 
     def port(self, number: int) -> Port:
         """Return where a server at a port of the sandbox is reached."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Any, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Iterator, Mapping, Optional, Tuple, Union, overload
 
 from ._client import Client, path_of
 from ._errors import error_of
@@ -28,6 +28,12 @@ class Process:
     def running(self) -> bool:
         """Whether it has not ended yet."""
         return bool(self._client.call("GET", self._at())["running"])
+
+    @overload
+    def wait(self, timeout: None = None) -> Result: ...
+
+    @overload
+    def wait(self, timeout: float) -> Optional[Result]: ...
 
     def wait(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Return how it ended, with what is kept of its output; None if the time is over first."""

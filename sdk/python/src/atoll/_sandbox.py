@@ -199,6 +199,10 @@ class Sandbox:
         """Return the commands in the background."""
         return [Process(self._client, self.id, raw) for raw in self._client.call("GET", path_of(self.id, "processes"))["processes"]]
 
+    def process(self, process_id: str) -> Process:
+        """Return a command in the background that was started before."""
+        return Process(self._client, self.id, self._client.call("GET", path_of(self.id, "processes", process_id)))
+
     def port(self, number: int) -> Port:
         """Return where a server at a port of the sandbox is reached, through a gateway that has a URL."""
         url, host = self._client.port_address(number, self.id)
