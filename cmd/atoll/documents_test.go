@@ -56,6 +56,7 @@ func parseDocument(t *testing.T, path string) *doctest.Document {
 // TestDocuments runs what every document shows, in order, in a fresh home
 // directory, and compares what is printed with what the document shows.
 func TestDocuments(t *testing.T) {
+	need.Time(t, "it runs the commands of all documents")
 	for _, path := range documents(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()

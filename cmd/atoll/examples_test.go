@@ -46,6 +46,7 @@ func examples(t *testing.T) (dirs []string) {
 // directory, and compares what is printed. An example without a command that is run
 // fails.
 func TestExamples(t *testing.T) {
+	need.Time(t, "it builds and runs all examples")
 	for _, dir := range examples(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()

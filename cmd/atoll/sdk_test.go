@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 // print what they say that they print: on the Linux runtime and on Docker, for root and
 // for an ordinary user.
 func TestSDKExamples(t *testing.T) {
+	need.Time(t, "it runs all examples")
 	t.Parallel()
 	if installed := os.Getenv(sdkVariable); installed != "" {
 		runSDKs(t, installed, os.Getenv(sdkEngineVariable))
