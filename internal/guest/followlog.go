@@ -1,6 +1,10 @@
 package guest
 
-import "github.com/atoll-run/atoll/internal/wire"
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/wire"
+)
 
 // follower is a host that reads a log without losing anything from when it came.
 type follower struct {
@@ -21,8 +25,15 @@ func (o *output) follow(stdout, stderr int64) *follower {
 		o.followers = map[*follower]struct{}{}
 	}
 	o.followers[f] = struct{}{}
+	delete(o.followers, o.awaited) // it is here
 	o.holdBack()
 	return f
+}
+
+// awaitFollower keeps everything for a follower that has not come yet, for a time.
+func (o *output) awaitFollower(most time.Duration) {
+	o.awaited = o.follow(0, 0)
+	time.AfterFunc(most, func() { o.unfollow(o.awaited) })
 }
 
 // unfollow removes a follower. It may be called twice.

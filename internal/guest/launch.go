@@ -171,6 +171,9 @@ func newProcess(e *wire.Exec, attr *spawn.Attr, stdio *stdio) *process {
 	}
 	if e.Background {
 		p.out = newLog()
+		if e.Followed {
+			p.out.awaitFollower(wire.FollowWait)
+		}
 		return p
 	}
 	p.out = newOutput()

@@ -27,6 +27,7 @@ type output struct {
 	turn    int            // the ring that was read last
 
 	followers map[*follower]struct{} // of a log: while there is one, a full ring blocks the process
+	awaited   *follower              // takes the place of the first one; nil if that is not waited for
 }
 
 func newOutput() *output {

@@ -45,6 +45,9 @@ type Command struct {
 	// While is the id of a process that must run when the command is started; ""
 	// is none. ErrOver if it does not.
 	While string
+	// Followed makes a command that Start starts wait with output that would be lost until
+	// Follow is called, for wire.FollowWait at most. ErrUnsupported by an older guest.
+	Followed bool
 }
 
 // MaxTail is how much of the end of a long output can be kept.

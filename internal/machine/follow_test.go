@@ -30,21 +30,23 @@ func (g *gathered) take(part *machine.OutputPart) error {
 // nothing from when they came; without a follower it does not wait.
 func TestFollow(t *testing.T) {
 	_, m := start(t)
-	id := background(t, m, &machine.Command{Shell: `read go; seq 1 200000; echo over >&2; exit 4`, Stdin: strings.NewReader("")})
+	id := background(t, m, &machine.Command{Shell: `echo 0; read go; seq 1 200000; echo over >&2; exit 4`, Stdin: strings.NewReader("")})
 	var all sync.WaitGroup
 	outputs := make([]gathered, 3)
 	started := make(chan struct{}, len(outputs))
 	for i := range outputs {
 		all.Go(func() {
 			o, parts := &outputs[i], 0
-			started <- struct{}{}
 			result, err := m.Follow(patience(t), id, 0, 0, func(part *machine.OutputPart) error {
-				if parts++; i == 0 && parts%4 == 0 {
+				if parts++; parts == 1 {
+					started <- struct{}{} // it follows
+				}
+				if i == 0 && parts%4 == 0 {
 					time.Sleep(time.Millisecond)
 				}
 				return o.take(part)
 			})
-			if err != nil || result.ExitCode != 4 || o.lost != 0 || bytes.Count(o.Bytes(), []byte("\n")) != 200_000 || !bytes.HasSuffix(o.Bytes(), []byte("\n200000\n")) {
+			if err != nil || result.ExitCode != 4 || o.lost != 0 || bytes.Count(o.Bytes(), []byte("\n")) != 200_001 || !bytes.HasSuffix(o.Bytes(), []byte("\n200000\n")) {
 				t.Errorf("follower %d: %+v, %v: %d bytes, %d lost", i, result, err, o.Len(), o.lost)
 			}
 		})
@@ -127,5 +129,26 @@ func TestFollowStalled(t *testing.T) {
 	<-done
 	if result, err := m.Wait(patience(t), id); err != nil || result.Signal == "" {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// A command that waits for its first follower loses nothing before that comes.
+func TestFollowedLosesNothing(t *testing.T) {
+	_, m := start(t)
+	id := background(t, m, &machine.Command{Shell: `seq 1 200000`, Followed: true})
+	for written := int64(0); ; time.Sleep(20 * time.Millisecond) { // until it waits
+		p, err := m.Process(patience(t), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Stdout == written && written > 0 {
+			break
+		}
+		written = p.Stdout
+	}
+	var all gathered
+	result, err := m.Follow(patience(t), id, 0, 0, all.take)
+	if err != nil || result.ExitCode != 0 || all.lost != 0 || bytes.Count(all.Bytes(), []byte("\n")) != 200_000 {
+		t.Errorf("%+v, %v: %d bytes, %d lost", result, err, all.Len(), all.lost)
 	}
 }

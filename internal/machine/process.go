@@ -41,7 +41,7 @@ func (m *Machine) Start(ctx context.Context, command *Command) (string, error) {
 	}
 	id := rand.Text()
 	request := command.request(id)
-	request.Exec.Background, request.Exec.Cap = true, nil
+	request.Exec.Background, request.Exec.Cap, request.Exec.Followed = true, nil, command.Followed
 	q := &UnaryCall{Request: request}
 	err := m.Call(ctx, q, &wire.Started{})
 	switch {

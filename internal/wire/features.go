@@ -24,6 +24,7 @@ const (
 	FeatureExecWhile    Feature = "exec-while"    // commands that start only while another runs
 	FeatureSharedGrants Feature = "shared-grants" // several open grants, each with its own listener on a port
 	FeatureFollow       Feature = "follow"        // background processes followed without loss
+	FeatureFollowed     Feature = "followed"      // background processes that wait for their first follower
 	FeatureEgress       Feature = "egress"        // listeners on addresses of names, datagrams, the execs of callers
 )
 
@@ -38,7 +39,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -108,6 +109,7 @@ func additions() []need {
 		{FeatureSharedGrants, "grant.shared", func(r *Request) bool { return r.Grant != nil && r.Grant.Shared }},
 		{FeatureSharedGrants, "port.grant", func(r *Request) bool { return r.Port != nil && r.Port.Grant != "" }},
 		{FeatureGrants, "port.who", func(r *Request) bool { return r.Port != nil && r.Port.WithGrant }},
+		{FeatureFollowed, "exec.followed", func(r *Request) bool { return r.Exec != nil && r.Exec.Followed }},
 		{FeatureFollow, "operation follow", func(r *Request) bool { return r.Op == OpFollow }},
 		{FeatureEgress, "operation port.group", func(r *Request) bool { return r.Op == OpPortGroup }},
 		{FeatureEgress, "operation port.add", func(r *Request) bool { return r.Op == OpPortAdd }},

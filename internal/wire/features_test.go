@@ -116,6 +116,7 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"exec.while":           {Op: OpExec, Exec: &Exec{While: "p"}},
 		"port.who":             {Op: OpPortListen, Port: &Port{WithGrant: true}},
 
+		"exec.followed":            {Op: OpExec, Exec: &Exec{Followed: true}},
 		"operation follow":         {Op: OpFollow, Attach: &Attach{}},
 		"operation port.group":     {Op: OpPortGroup, Port: &Port{}},
 		"operation port.add":       {Op: OpPortAdd, Port: &Port{}},

@@ -1,5 +1,7 @@
 package wire
 
+import "time"
+
 // Op names an operation.
 type Op string
 
@@ -55,7 +57,13 @@ type Exec struct {
 	Grant string `json:"grant,omitempty"`
 	// While names a process that must run, or this one is not started. Version 2.
 	While string `json:"while,omitempty"`
+	// Followed makes a process in the background wait with output that would be lost until
+	// it is followed, for FollowWait at most.
+	Followed bool `json:"followed,omitempty"`
 }
+
+// FollowWait is how long a process waits for its first follower.
+const FollowWait = 10 * time.Second
 
 // Size is that of a terminal.
 type Size struct {

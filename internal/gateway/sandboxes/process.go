@@ -16,6 +16,20 @@ const maxTerminal = 1000
 
 // StartProcess starts a command in the background, after it is recorded in the audit log.
 func (s *Service) StartProcess(i *Inside, q *api.StartProcess) (*api.Process, error) {
+	return s.start(i, q, false)
+}
+
+// StartFollowed is StartProcess for a command that is followed at once: nothing of what it
+// writes is lost, unless the guest is older than that.
+func (s *Service) StartFollowed(i *Inside, q *api.StartProcess) (*api.Process, error) {
+	p, err := s.start(i, q, true)
+	if errors.Is(err, machine.ErrUnsupported) {
+		return s.start(i, q, false)
+	}
+	return p, err
+}
+
+func (s *Service) start(i *Inside, q *api.StartProcess, followed bool) (*api.Process, error) {
 	command, err := i.Command(&api.ExecRequest{Argv: q.Argv, Command: q.Command, Env: q.Env, Dir: q.Dir, TimeoutSeconds: q.TimeoutSeconds})
 	if err != nil {
 		return nil, err
@@ -30,6 +44,7 @@ func (s *Service) StartProcess(i *Inside, q *api.StartProcess) (*api.Process, er
 	if q.Stdin || q.Terminal != nil {
 		command.Stdin = strings.NewReader("") // it is not read: the input comes later
 	}
+	command.Followed = followed
 	if err := s.record(i.Record, command); err != nil {
 		return nil, err
 	}

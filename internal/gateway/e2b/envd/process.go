@@ -148,7 +148,7 @@ func (c *rpc) startProcess() error {
 	if q.PTY != nil {
 		start.Terminal = q.PTY.size()
 	}
-	process, err := c.server.Made.StartProcess(c.Inside, start)
+	process, err := c.server.Made.StartFollowed(c.Inside, start)
 	if err != nil {
 		return err
 	}
