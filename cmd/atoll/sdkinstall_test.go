@@ -104,16 +104,17 @@ func installTypeScript(ctx context.Context, dir, tools string) error {
 		}
 	}
 	return steps(ctx, dir, `
+export PATH="$PWD/node_modules/.bin:$PATH" # the oldest Node, whatever the machine has
 npm="npm --silent --offline --no-audit --no-fund --no-update-notifier"
 cd typescript
 $npm pack --pack-destination ..
-../node --test test/*.test.mjs
+node --test test/*.test.mjs
 mkdir ../project
 mv examples ../project
 cd ../project
 echo '{"private": true, "type": "module"}' >package.json
 $npm install ../atoll-0.1.0.tgz
-../node_modules/.bin/tsc -p examples
+tsc -p examples
 `)
 }
 
