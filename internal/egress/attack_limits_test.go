@@ -76,8 +76,14 @@ func TestAttack19_BytesOut(t *testing.T) {
 }
 
 func TestAttack19_BytesIn(t *testing.T) {
-	w := limited(t, func(l *config.EgressLimits) { l.BytesIn = 100_000 }, func(conn net.Conn) { repeat(conn, "x") })
+	w := limited(t, func(l *config.EgressLimits) { l.BytesIn = 100_000 }, func(conn net.Conn) {
+		_, _ = io.ReadFull(conn, []byte{0}) // or it is over before the other side knows that it has begun
+		repeat(conn, "x")
+	})
 	conn := w.box.dial(t, "raw.example.com", 7)
+	if _, err := conn.Write([]byte{'x'}); err != nil {
+		t.Fatal(err)
+	}
 	if n, _ := io.Copy(io.Discard, conn); n > 100_000 {
 		t.Errorf("%d bytes came in", n)
 	}

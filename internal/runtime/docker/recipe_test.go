@@ -149,7 +149,7 @@ func TestLabelsCannotComeFromTheImage(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_123)
 	r := &recipe{spec: plainSpec(), installation: "inst", nonce: "n", now: now}
 	want := map[string]string{
-		"openclaw.sandbox": "1", "openclaw.sessionKey": "agent:main", "openclaw.createdAtMs": "1700000000123",
+		"openclaw.sandbox": "1", "openclaw.sandboxBrowser": "", "openclaw.sessionKey": "agent:main", "openclaw.createdAtMs": "1700000000123",
 		"openclaw.configHash": "c0ffee", "atoll.installation": "inst", "atoll.agent": "main", "atoll.mountsHash": "feed",
 		"atoll.account": "", "atoll.setup": "", "atoll.workspace": "", "atoll.image": "openclaw-sandbox:bookworm-slim", "atoll.nonce": "n", "atoll.layered": "", "atoll.overlays": "",
 	}
