@@ -322,6 +322,12 @@ await step('pause with files', async () => {
   await sandbox.connect()
   is([await files.read('new/c.txt'), (await commands.list()).length], ['through', 0])
 })
+await step('kill what is paused', async () => {
+  const held = await Sandbox.create({ timeoutMs: 60_000 })
+  is([await held.pause(), (await Sandbox.list({ query: { state: ['paused'] } }).nextItems()).map((s) => s.sandboxId)], [true, [held.sandboxId]])
+  await throws(Error, () => held.setTimeout(60_000), '409')
+  is([await held.kill(), await held.kill()], [true, false])
+})
 await step('a snapshot', async () => {
   const { snapshotId } = await sandbox.createSnapshot({ name: 'kept' })
   const copy = await Sandbox.create(snapshotId)

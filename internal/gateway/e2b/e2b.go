@@ -118,11 +118,12 @@ func (s *Server) handler(serve func(*call) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Server: s, w: w, r: r}
 		defer c.recover()
-		err := c.admit()
-		if err == nil {
-			err = serve(c)
+		if err := c.admit(); err != nil {
+			w.Header().Set("Connection", "close") // the body need not come
+			c.fail(err)
+			return
 		}
-		if err != nil {
+		if err := serve(c); err != nil {
 			c.fail(err)
 		}
 	})

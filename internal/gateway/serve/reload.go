@@ -65,6 +65,7 @@ func changed(p *Parts, s *provide.Settings, before, after *config.Gateway) (part
 		{"runs and their variants", func(c *config.Config) (any, error) { return c.Runs() }},
 		{"relay", func(c *config.Config) (any, error) { return c.Relay() }},
 		{"models", func(c *config.Config) (any, error) { return c.Models(), nil }},
+		{"templates of e2b", func(c *config.Config) (any, error) { return c.E2BTemplates(), nil }},
 		{"session", func(c *config.Config) (any, error) { return c.Session(), nil }},
 	} {
 		if differ(part.of, p.Config, s.Config) {

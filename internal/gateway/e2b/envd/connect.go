@@ -125,7 +125,11 @@ func (c *rpc) readEnvelope() ([]byte, error) {
 	case size > MaxMessage:
 		return nil, &fault{resourceExhausted, fmt.Sprintf("a message has more than %d bytes", MaxMessage)}
 	}
-	return membudget.ReadAll(io.LimitReader(c.r.Body, int64(size)), &c.share)
+	text, err := membudget.ReadAll(io.LimitReader(c.r.Body, int64(size)), &c.share)
+	if err == nil && len(text) < int(size) {
+		err = io.ErrUnexpectedEOF
+	}
+	return text, err
 }
 
 // answer sends the answer of a call with one.
