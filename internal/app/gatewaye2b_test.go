@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
@@ -47,6 +48,8 @@ func (s *site) e2bKey(account string, sandboxes int) string {
 // The SDK of E2B, as it is published, works with nothing but its environment changed.
 func TestE2BSDK(t *testing.T) {
 	t.Parallel()
+	need.Time(t, "it runs a package that npm has installed")
+	grouptest.Need(t)
 	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir", "e2b").Output()
 	if err != nil {
 		t.Fatal(err)
