@@ -138,6 +138,9 @@ func forward(w http.ResponseWriter, r *http.Request, in *sandboxes.Inside, t *Ta
 		Rewrite:      func(q *httputil.ProxyRequest) { rewrite(q, t) },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { answerError(w, err) },
 	}
+	// An answer may begin while the end of the request's body is still being read: without
+	// this the server would close the body then, and the answer would end too early.
+	_ = http.NewResponseController(w).EnableFullDuplex() // only HTTP/1 needs it
 	proxy.ServeHTTP(w, r)
 }
 
