@@ -7,7 +7,7 @@
 #   scripts/sdks.sh up agents      install Codex, Claude Code, opencode and Gemini CLI instead
 #   scripts/sdks.sh up mcp         install the inspector of the Model Context Protocol instead
 #   scripts/sdks.sh up typescript  install what builds sdk/typescript instead, with the oldest Node that it works with
-#   scripts/sdks.sh up e2b         install the SDK of E2B instead
+#   scripts/sdks.sh up e2b         install the SDKs of E2B instead
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
@@ -15,7 +15,7 @@ root=${ATOLL_SDKS_DIR:-/var/tmp/atoll-sdks}
 node=node@24.21.0
 sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
 mcp=(@modelcontextprotocol/inspector@2.12.0)
-e2b=(e2b@2.51.0)
+e2b=(e2b@2.51.0 @e2b/code-interpreter@2.8.0)
 agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
 package=$(dirname "$0")/../sdk/typescript/package.json
 

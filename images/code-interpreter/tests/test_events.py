@@ -21,6 +21,14 @@ class Events(unittest.TestCase):
         self.assertIsNone(events.of_message(fake.IDLE))
         self.assertTrue(events.is_idle(fake.IDLE))
 
+    def test_forged(self):
+        """Code inside can publish what it likes."""
+        for kind in ("stream", "execute_result", "display_data", "error", "execute_input"):
+            for content in ({}, {"name": 1, "text": 2, "data": 3, "traceback": 4}, {"data": {"text/plain": []}, "name": "other", "text": ""}):
+                events.of_message(fake.message(kind, **content))
+        self.assertIsNone(events.of_message(fake.message("stream", name="end_of_execution", text="")))
+        self.assertFalse(events.is_idle(fake.message("status")))
+
     def test_lines(self):
         line = events.line(events.of_message(fake.stream("é\ud800\n")))
         self.assertTrue(line.isascii() and line.count(b"\n") == 1)

@@ -1,6 +1,7 @@
 package interpretertest_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -220,10 +221,13 @@ func TestImage(t *testing.T) {
 	need.Time(t, "fetches packages of Debian")
 	a, state := openApp(t, take)
 	build(t, a, state)
-	i := start(t, openService(t, a))
-	i.results()
-	i.contexts()
-	i.failures()
+	t.Run("server", func(t *testing.T) {
+		i := start(t, openService(t, a))
+		i.results()
+		i.contexts()
+		i.failures()
+	})
+	t.Run("sdk", func(t *testing.T) { useSDK(t, a) })
 }
 
 // results are those of code that ends well.
@@ -290,9 +294,8 @@ func (i *interpreter) failures() {
 		i.t.Errorf("%+v", events)
 	}
 	ctx, cancel := context.WithCancel(i.t.Context())
-	answer := i.request(ctx, http.MethodPost, "/execute", map[string]string{"code": "import time; left = 0\ntry: time.sleep(600)\nexcept KeyboardInterrupt: left = 1"})
-	if _, err := answer.Body.Read(make([]byte, 1)); err != nil {
-		i.t.Error(err)
+	answer := i.request(ctx, http.MethodPost, "/execute", map[string]string{"code": "import time\ntry: print('begun', flush=True); time.sleep(600)\nexcept KeyboardInterrupt: left = 1"})
+	for lines := bufio.NewScanner(answer.Body); lines.Scan() && !strings.Contains(lines.Text(), "begun"); {
 	}
 	cancel()
 	_ = answer.Body.Close()

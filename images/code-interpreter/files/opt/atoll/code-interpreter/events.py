@@ -45,9 +45,17 @@ def _time(date):
 
 
 def of_message(message):
-    """Returns the event of a message of the kernel, None if clients do not see it."""
+    """Returns the event of a message of the kernel, None if clients do not see it or if
+    it is not as the kernel writes it."""
+    try:
+        return _of_message(message)
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _of_message(message):
     kind, content = message["msg_type"], message["content"]
-    if kind == "stream":
+    if kind == "stream" and content["name"] in ("stdout", "stderr"):
         return {"type": content["name"], "text": content["text"], "timestamp": _time(message["header"].get("date"))}
     if kind in ("display_data", "execute_result"):
         return result(content["data"], kind == "execute_result")
@@ -60,7 +68,7 @@ def of_message(message):
 
 def is_idle(message):
     """Reports whether a message says that the kernel is done with its request."""
-    return message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
+    return message["msg_type"] == "status" and message["content"].get("execution_state") == "idle"
 
 
 def line(event):

@@ -98,7 +98,10 @@ class Kernel:
         """Returns up to most messages that have arrived."""
         found = []
         while len(found) < most:
-            _, message = self.session.recv(self.sockets[name], zmq.NOBLOCK)
+            try:
+                _, message = self.session.recv(self.sockets[name], zmq.NOBLOCK)
+            except (ValueError, TypeError, KeyError):
+                continue  # not written by the kernel itself
             if message is None:
                 break
             found.append(message)

@@ -7,7 +7,7 @@ import threading
 
 import events
 from contexts import language_of
-from execution import TURN, Execution, Gone, Stream, variables_of
+from execution import READ, TURN, WRITE, Execution, Gone, Stream, variables_of
 from limits import IDLE_SECONDS, MAX_BODY, MAX_CONNECTIONS, Refusal
 
 
@@ -37,9 +37,6 @@ class Server(http.server.ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self.free.release()
-
-    def handle_error(self, request, client_address):
-        """Says nothing: a client that went away is no event."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -133,18 +130,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Type", "application/x-ndjson")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
+            self.connection.settimeout(0)  # from here on it is waited for by polling
             Execution(context, stream).run(code, variables)
         finally:
             context.lock.release()
         stream.add(events.line(events.END))
         stream.buffer += b"0\r\n\r\n"
         while stream.buffer:
-            stream.advance(*_ready(stream))
+            stream.advance(_ready(stream))
+        self.connection.settimeout(self.timeout)
 
     def _take_turn(self, context, stream):
         """Takes the context's lock, unless the client goes away before."""
         while not context.lock.acquire(timeout=TURN):
-            stream.advance(*_ready(stream, 0))
+            stream.advance(_ready(stream, 0))
 
 
 STREAMED = object()  # the answer is written already
@@ -156,4 +155,4 @@ def _ready(stream, milliseconds=1000):
     poller.register(stream.connection, select.POLLIN * stream.watching | select.POLLOUT * bool(stream.buffer))
     found = dict(poller.poll(milliseconds)).get(stream.connection.fileno(), 0)
     failed = found & (select.POLLERR | select.POLLHUP) != 0
-    return [(found & select.POLLIN != 0 or failed) * 1 | (found & select.POLLOUT != 0 or failed) * 2]
+    return READ * (failed or found & select.POLLIN != 0) | WRITE * (failed or found & select.POLLOUT != 0)
