@@ -228,7 +228,7 @@ func (r *reader) run(script string) (string, error) {
 // clean ends what the document left running and removes its sandboxes.
 func (r *reader) clean() {
 	const script = `[ ! -e served.pids ] || for pid in $(cat served.pids); do kill $pid; while kill -0 $pid; do sleep 0.05; done; done 2>/dev/null
-[ ! -e .atoll ] || atoll sandbox recreate --all --force --discard`
+[ ! -e .atoll ] || { atoll sandbox recreate --all --force --discard; atoll sandbox recreate --browser --all --force; }`
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), cleanupTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
