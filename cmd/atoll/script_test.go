@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,12 +60,33 @@ func (s sharing) Run() int {
 
 // TestScript runs the scripts that need no engine, and proves it: there is none.
 func TestScript(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(scripts, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: scripts, Cmds: commands(), Condition: condition(false),
+		Files: withoutLong(files), Cmds: commands(), Condition: condition(false),
 		Setup: func(env *testscript.Env) error {
 			env.Defer(func() { removeSandboxes(t, env) })
 			return setUp(env, nowhere)
 		},
+	})
+}
+
+// longScripts take seconds each: they are left out unless everything is run, or tests are
+// chosen by -run.
+var longScripts = []string{
+	"agent", "agent_checkout", "approvals", "egress_attacks", "egress_gh", "gateway", "gateway_private", "overlay", "relay", "runs", "runs_directory", "runs_money",
+	"shell_branch", "ssh", "sync_git", "sync_stopped",
+}
+
+// withoutLong returns the scripts that are run here.
+func withoutLong(files []string) []string {
+	if need.Everything() {
+		return files
+	}
+	return slices.DeleteFunc(files, func(file string) bool {
+		return slices.Contains(longScripts, strings.TrimSuffix(filepath.Base(file), ".txtar"))
 	})
 }
 
@@ -140,7 +162,7 @@ func TestLinuxScript(t *testing.T) {
 		}
 	}
 	testscript.Run(t, testscript.Params{
-		Files: files, Cmds: commands(), Condition: condition(false),
+		Files: withoutLong(files), Cmds: commands(), Condition: condition(false),
 		Setup: func(env *testscript.Env) error {
 			env.Defer(func() { removeSandboxes(t, env) })
 			err := setUp(env, nowhere)

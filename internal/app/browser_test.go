@@ -178,6 +178,7 @@ func testPictures(t *testing.T, s *browserSite) {
 
 // TestBrowserHostilePages: what pages do is bounded, and the next page works.
 func TestBrowserHostilePages(t *testing.T) {
+	need.Time(t, "it waits for pages")
 	s := newBrowserSite(t)
 	state, text := s.visit(t, "/lies")
 	if state.Title != "AB" || strings.ContainsAny(text, "\x1b\x07\u202e") || len(text) > browser.MaxSnapshot || !strings.Contains(text, `- button "x"`) {

@@ -341,6 +341,7 @@ func (c *e2bClient) answersAboutIt() {
 // Another account, another token and a client that floods or reads nothing get nowhere, and
 // take little.
 func TestE2BHostile(t *testing.T) {
+	need.Time(t, "it waits for slow clients")
 	t.Parallel()
 	s, _ := gatewaySite(t)
 	g := s.gateway(time.Minute)

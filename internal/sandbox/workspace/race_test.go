@@ -55,12 +55,21 @@ func (a *attacker) swap(i int) {
 	_ = os.RemoveAll(link)
 }
 
+// leastSwaps is how often the link must have been in place for a race.
+const leastSwaps = 100
+
+// goesOn reports whether the host works on after i rounds: until there were enough, and
+// the attacker, who may get less of the processors, has had his chances.
+func (a *attacker) goesOn(i, rounds int) bool {
+	return i < rounds || a.swaps.Load() < leastSwaps && i < 100*rounds
+}
+
 func (a *attacker) stop(t *testing.T) {
 	t.Helper()
 	close(a.done)
 	a.wg.Wait()
 	t.Logf("the link was in place %d times", a.swaps.Load())
-	if a.swaps.Load() < 100 {
+	if a.swaps.Load() < leastSwaps {
 		t.Errorf("the link was in place %d times only: no race was run", a.swaps.Load())
 	}
 }
@@ -87,7 +96,7 @@ func TestRaceSkills(t *testing.T) {
 			outside := precious(t, h)
 			before := snapshot(t, outside)
 			a := attack(filepath.Join(h.copy, target), outside)
-			for i := range 100 {
+			for i := 0; a.goesOn(i, 100); i++ {
 				write(t, filepath.Join(h.agent, "skills", "paint", "deep", "x.md"), fmt.Sprint(i)) // so that there is work
 				syncSkills(t, h, workspace.SkillOptions{})
 			}
@@ -112,7 +121,7 @@ func TestRaceMedia(t *testing.T) {
 				media := workspace.Media{Roots: []string{inbox}, Sources: []workspace.Source{{Path: filepath.Join(inbox, "a.png")}}}
 				a := attack(filepath.Join(l.WorkspaceDir, target), outside)
 				staged := 0
-				for range 300 {
+				for i := 0; a.goesOn(i, 300); i++ {
 					if _, _, err := workspace.StageMedia(t.Context(), l, media); err == nil {
 						staged++
 					}
@@ -139,7 +148,7 @@ func TestRaceReseedAndRemove(t *testing.T) {
 				attack(filepath.Join(h.copy, "SOUL.md"), outside),
 				attack(filepath.Join(h.copy, "work"), outside),
 			}
-			for range 40 {
+			for i := 0; attackers[0].goesOn(i, 40) || attackers[1].goesOn(i, 40); i++ {
 				_, _ = workspace.Reseed(t.Context(), h.layout(config.AccessNone), workspace.Options{}, discard)
 				_, _ = workspace.DriftOf(h.layout(config.AccessNone))
 				_, _ = workspace.Changes(t.Context(), h.layout(config.AccessNone))

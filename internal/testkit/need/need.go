@@ -42,7 +42,7 @@ func Program(tb testing.TB, name, pkg string) string {
 // everything is run or tests are chosen by -run; why says what takes the time.
 func Time(tb testing.TB, why string) {
 	tb.Helper()
-	if !everything() {
+	if !Everything() {
 		tb.Skip("this test takes long: " + why + ": run make test, or choose it by -run")
 	}
 }
@@ -50,14 +50,14 @@ func Time(tb testing.TB, why string) {
 // Rounds returns how often a test repeats itself: few times, or all where
 // everything is run or tests are chosen by -run.
 func Rounds(few, all int) int {
-	if everything() {
+	if Everything() {
 		return all
 	}
 	return few
 }
 
-// everything reports whether no test may be shortened.
-func everything() bool {
+// Everything reports whether no test may be shortened.
+func Everything() bool {
 	chosen := flag.Lookup("test.run")
 	return os.Getenv(All) != "" || chosen != nil && chosen.Value.String() != ""
 }
