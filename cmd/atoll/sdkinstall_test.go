@@ -68,7 +68,7 @@ func installOnce(tools string) (string, error) {
 }
 
 // installSDKs builds the packages, checks their types, and installs them into clean
-// directories that everybody can read, beside their examples.
+// directories of mode 0755, beside their examples.
 func installSDKs(dir, tools string) error {
 	all, ctx := errgroup.WithContext(context.Background())
 	all.Go(func() error { return installPython(ctx, dir) })

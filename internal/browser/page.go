@@ -53,9 +53,9 @@ func (b *Browser) NewPage(ctx context.Context) (*Page, error) {
 	return p, errors.Join(err, err2)
 }
 
-// checkURL refuses what is not a page of the web: files of the sandbox, pages of the
+// CheckURL refuses what is not a page of the web: files of the sandbox, pages of the
 // browser itself, scripts.
-func checkURL(text string) error {
+func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case text == "about:blank":
@@ -70,7 +70,7 @@ func checkURL(text string) error {
 
 // Navigate opens an address and waits until the page has loaded, or its time is over.
 func (p *Page) Navigate(ctx context.Context, address string) (*State, error) {
-	if err := checkURL(address); err != nil {
+	if err := CheckURL(address); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, p.loadTimeout)

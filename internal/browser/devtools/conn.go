@@ -19,7 +19,11 @@ const (
 	// maxCalls is how many calls wait for an answer at once.
 	maxCalls = 256
 	// maxEvents is how many events of one subscription wait to be read; the oldest go.
-	maxEvents = 256
+	maxEvents = 32
+	// maxEvent is the largest event that a subscription keeps.
+	maxEvent = 1 << 20
+	// defaultCallTimeout is the CallTimeout of a connection.
+	defaultCallTimeout = time.Minute
 	// handshakeTimeout bounds the WebSocket handshake.
 	handshakeTimeout = 10 * time.Second
 )
@@ -29,6 +33,10 @@ var ErrClosed = errors.New("the browser's connection is over")
 
 // Conn is a connection to a browser. Its methods may be called by several goroutines.
 type Conn struct {
+	// CallTimeout bounds each call, besides its caller's context; a minute by default. It
+	// is set before the first call.
+	CallTimeout time.Duration
+
 	ws   *websocket.Conn
 	done chan struct{}
 
@@ -75,7 +83,7 @@ func Dial(ctx context.Context, url string, dial func(context.Context) (net.Conn,
 		return nil, fmt.Errorf("connect to the browser: %w", err)
 	}
 	ws.SetReadLimit(MaxMessage)
-	c := &Conn{ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}}
+	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}}
 	go c.read()
 	return c, nil
 }

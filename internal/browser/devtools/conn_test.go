@@ -61,8 +61,8 @@ func result(c call, text string) string {
 	return fmt.Sprintf(`{"id":%d,"sessionId":%q,"result":%s}`, c.ID, c.SessionID, text)
 }
 
-// TestCalls: answers find their calls, and those of nobody or of another session do not
-// count.
+// TestCalls checks that an answer is matched to its call by id, and that one without a
+// pending call, or with the id of another session, is not.
 func TestCalls(t *testing.T) {
 	conn := serve(t, func(c call) []string {
 		switch c.Method {
@@ -90,24 +90,25 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestEventsAreBounded: of events that nobody reads the newest are kept, and another
-// session's do not arrive.
+// TestEventsAreBounded checks that a subscription that is not read keeps its newest
+// events, drops large ones, and has none of another session.
 func TestEventsAreBounded(t *testing.T) {
 	conn := serve(t, func(c call) (all []string) {
 		for i := range 1000 {
 			all = append(all, fmt.Sprintf(`{"sessionId":"s","method":"A.b","params":{"n":%d}}`, i), `{"sessionId":"x","method":"A.b","params":{}}`)
 		}
-		return append(all, result(c, "{}"))
+		large := `{"sessionId":"s","method":"A.b","params":{"n":"` + strings.Repeat("x", 1<<20) + `"}}`
+		return append(all, large, result(c, "{}"))
 	})
 	events, cancel := conn.Session("s").Subscribe("A.b")
 	defer cancel()
 	if err := conn.Session("s").Call(t.Context(), "Go.on", struct{}{}, &struct{}{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(events) != cap(events) || len(events) > 256 {
+	if len(events) != cap(events) || len(events) > 32 {
 		t.Errorf("%d events wait", len(events))
 	}
-	if first := string(<-events); first != `{"n":744}` {
+	if first := string(<-events); first != `{"n":968}` {
 		t.Errorf("the oldest is %s", first)
 	}
 }
@@ -166,5 +167,15 @@ func TestCallsAreBounded(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestCallsEnd checks that a call ends though the browser does not answer and its caller
+// has no deadline.
+func TestCallsEnd(t *testing.T) {
+	conn := serve(t, func(call) []string { return nil })
+	conn.CallTimeout = 20 * time.Millisecond
+	if err := conn.Session("").Call(t.Context(), "A.b", struct{}{}, &struct{}{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
 	}
 }

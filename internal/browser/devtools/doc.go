@@ -1,4 +1,5 @@
 // Package devtools speaks the Chrome DevTools Protocol with a browser in a sandbox.
-// What comes from there is hostile: messages, calls that wait and events that nobody
-// reads are bounded, and answers count only for calls that were made.
+// The browser is hostile input: the size of messages, the number and the time of pending
+// calls and the events of a subscription are bounded, and an answer without a pending
+// call is dropped.
 package devtools

@@ -22,6 +22,8 @@ func (c *Conn) Session(id string) *Session { return &Session{c, id} }
 
 // Call makes a call and waits for its answer.
 func (s *Session) Call(ctx context.Context, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, s.conn.CallTimeout)
+	defer cancel()
 	text, err := jsonv2.Marshal(params)
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ type subscription struct {
 
 // take keeps an event. Where too many wait, the oldest goes.
 func (s *subscription) take(m *message) {
-	if m.SessionID != s.session || m.Method != s.method {
+	if m.SessionID != s.session || m.Method != s.method || len(m.Params) > maxEvent {
 		return
 	}
 	for {

@@ -2,7 +2,10 @@ package browsercmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/egress/service"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -43,7 +47,12 @@ the page's: do not believe it.`,
   atoll browser open https://example.com/ --screenshot page.png --full-page
   atoll browser open https://example.com/ --json`,
 		Args: console.ExactlyOne("URL"),
-		RunE: func(cmd *cobra.Command, args []string) error { return e.open(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkPicture(); err != nil {
+				return console.Usage(cmd, err)
+			}
+			return e.open(cmd.Context(), args[0], o)
+		},
 	}
 	o.Add(cmd)
 	flags := cmd.Flags()
@@ -53,8 +62,29 @@ the page's: do not believe it.`,
 	return cmd
 }
 
+// checkPicture refuses flags of a picture that cannot be written.
+func (o *openOptions) checkPicture() error {
+	if o.screenshot == "" {
+		if o.whole {
+			return errhint.With(errors.New("--full-page is for a picture"), "give --screenshot FILE too")
+		}
+		return nil
+	}
+	dir, err := os.Stat(filepath.Dir(o.screenshot))
+	if err != nil || !dir.IsDir() {
+		return errhint.With(fmt.Errorf("--screenshot %s: its directory does not exist", o.screenshot), "make the directory first")
+	}
+	if file, err := os.Stat(o.screenshot); err == nil && !file.Mode().IsRegular() {
+		return errhint.With(fmt.Errorf("--screenshot %s: it is not a regular file", o.screenshot), "name a file, for example page.png")
+	}
+	return nil
+}
+
 // open makes the sandbox ready and visits the page.
 func (e *env) open(ctx context.Context, address string, o *openOptions) error {
+	if err := browser.CheckURL(address); err != nil {
+		return err
+	}
 	a, err := e.Open(ctx)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package e2b
 
 import (
-	"errors"
 	"math"
 	"net/http"
 	"runtime"
@@ -105,17 +104,26 @@ func (c *call) refresh() error {
 	})
 }
 
+// target reads the body of a request and returns the sandbox of its path with its state.
+func (c *call) target(body any) (r *sandboxes.Record, state sandbox.State, err error) {
+	if err := c.read(body); err != nil {
+		return nil, "", err
+	}
+	if r, err = c.sandbox(); err != nil {
+		return nil, "", err
+	}
+	state, err = c.Made.State(c.ctx(), r)
+	return r, state, err
+}
+
 // extend changes the deadline of the sandbox of the path, which must run.
 func (c *call) extend(body any, change func(*sandboxes.Record) error) error {
-	if err := c.read(body); err != nil {
-		return err
-	}
-	r, err := c.sandbox()
+	r, state, err := c.target(body)
 	if err != nil {
 		return err
 	}
-	if state, err := c.Made.State(c.ctx(), r); err != nil || state != sandbox.StateRunning {
-		return errors.Join(err, &fault{http.StatusConflict, "the sandbox is paused: connect resumes it"})
+	if state != sandbox.StateRunning {
+		return &fault{http.StatusConflict, "the sandbox is paused: connect resumes it"}
 	}
 	if err := change(r); err != nil {
 		return err
@@ -129,14 +137,7 @@ func (c *call) connect() error {
 		Timeout int64 `json:"timeout"`
 		Memory  *bool `json:"memory"`
 	}{Timeout: int64(sandboxes.DefaultTimeout / time.Second)}
-	if err := c.read(&q); err != nil {
-		return err
-	}
-	r, err := c.sandbox()
-	if err != nil {
-		return err
-	}
-	state, err := c.Made.State(c.ctx(), r)
+	r, state, err := c.target(&q)
 	if err != nil {
 		return err
 	}
@@ -162,15 +163,12 @@ func (c *call) pause() error {
 	var q struct {
 		Memory *bool `json:"memory"`
 	}
-	if err := c.read(&q); err != nil {
-		return err
-	}
-	r, err := c.sandbox()
+	r, state, err := c.target(&q)
 	if err != nil {
 		return err
 	}
-	if state, err := c.Made.State(c.ctx(), r); err != nil || state != sandbox.StateRunning {
-		return errors.Join(err, &fault{http.StatusConflict, "the sandbox is paused already"})
+	if state != sandbox.StateRunning {
+		return &fault{http.StatusConflict, "the sandbox is paused already"}
 	}
 	if err := c.Made.Pause(c.ctx(), r, q.Memory == nil || *q.Memory); err != nil {
 		return err
@@ -184,18 +182,14 @@ func (c *call) resume() error {
 		Timeout   int64 `json:"timeout"`
 		AutoPause *bool `json:"autoPause"`
 	}{Timeout: int64(sandboxes.DefaultTimeout / time.Second)}
-	if err := c.read(&q); err != nil {
+	r, state, err := c.target(&q)
+	switch {
+	case err != nil:
 		return err
-	}
-	if q.AutoPause != nil && *q.AutoPause {
+	case q.AutoPause != nil && *q.AutoPause:
 		return badField("autoPause", "is decided when a sandbox is created")
-	}
-	r, err := c.sandbox()
-	if err != nil {
-		return err
-	}
-	if state, err := c.Made.State(c.ctx(), r); err != nil || state == sandbox.StateRunning {
-		return errors.Join(err, &fault{http.StatusConflict, "the sandbox runs already"})
+	case state == sandbox.StateRunning:
+		return &fault{http.StatusConflict, "the sandbox runs already"}
 	}
 	if r, err = c.resumed(r, q.Timeout); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Open lets everybody enter a directory and those above it, up to the temporary
-// directory, which stays as it is.
+// Open sets the mode of a directory and of those above it, below the temporary
+// directory, to 0755.
 func Open(tb testing.TB, dir string) {
 	tb.Helper()
 	top := filepath.Clean(os.TempDir()) + "/"
@@ -22,9 +22,9 @@ func Open(tb testing.TB, dir string) {
 	}
 }
 
-// Program writes a program that everybody can run. No process is forked meanwhile:
-// until it executes a program of its own it would have this one open for writing,
-// and then this one cannot be executed.
+// Program writes an executable with mode 0755. It holds ForkLock: a child that was
+// forked meanwhile would inherit the descriptor that is open for writing, and execve of
+// the file would fail with ETXTBSY until that child executes its own program.
 func Program(tb testing.TB, path string, content []byte) {
 	tb.Helper()
 	syscall.ForkLock.RLock()
@@ -34,7 +34,7 @@ func Program(tb testing.TB, path string, content []byte) {
 	}
 }
 
-// Self writes a copy of the test's own program, which everybody can run.
+// Self writes a copy of the running test binary with mode 0755.
 func Self(tb testing.TB, path string) {
 	tb.Helper()
 	own, err := os.ReadFile("/proc/self/exe")
