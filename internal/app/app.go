@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
+	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/doctor"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/gate/overlays"
@@ -26,6 +27,8 @@ type App struct {
 	Runs    *execute.Executor
 	Sync    *overlays.Service
 	Egress  *egress.Service
+	// Browsers are those beside the sandboxes of sessions.
+	Browsers *browsers.Service
 }
 
 // Open opens the state directory of the configuration in force.
@@ -51,23 +54,32 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	installation.Manager.SetupEgress, installation.Manager.TrustedRoots = names.ForSetup, names.TrustedRoots
 	return &App{
 		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names),
-		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names,
+		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names, Browsers: browsers.New(names),
 	}, nil
 }
 
-// Close closes what the app opened: egress in the background, the ledger and the audit log, then the
+// Close closes what the app opened: browsers, egress in the background, the ledger and the audit log, then the
 // installation.
 func (a *App) Close() {
-	a.Agents.Close()
+	a.endProcesses()
 	a.closeBooks()
 	a.Installation.Close()
 }
 
 // Leave is Close for a process that ends now, see provide.Installation.Leave.
 func (a *App) Leave() {
-	a.Agents.Close()
+	a.endProcesses()
 	a.closeBooks()
 	a.Installation.Leave()
+}
+
+// endProcesses ends browsers and commands in the background, whose egress ends with this
+// process.
+func (a *App) endProcesses() {
+	if err := a.Browsers.Close(); err != nil {
+		a.Logger.Warn("the end of a browser", "error", err)
+	}
+	a.Agents.Close()
 }
 
 func (a *App) closeBooks() {

@@ -15,6 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+
 	"github.com/atoll-run/atoll/internal/browser/devtools"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -27,6 +30,8 @@ const (
 	startTimeout = 30 * time.Second
 	// maxVersion bounds the answer that names the browser's WebSocket.
 	maxVersion = 64 << 10
+	// answerTimeout is how long a running browser may take to answer.
+	answerTimeout = 5 * time.Second
 	// endGrace is how long a browser may take to end by itself.
 	endGrace = 2 * time.Second
 )
@@ -49,7 +54,7 @@ const DefaultLoadTimeout = 30 * time.Second
 // Browser is a running browser. Close it.
 type Browser struct {
 	machine     *machine.Machine
-	process     string
+	process     string // "" if it was started by another process of the host
 	conn        *devtools.Conn
 	loadTimeout time.Duration
 }
@@ -67,10 +72,20 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 	if err != nil {
 		return nil, err
 	}
-	if err := b.connect(ctx); err != nil {
+	err = b.connect(ctx)
+	if err == nil {
+		err = b.refuseDownloads(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(b.explain(err), b.Close())
 	}
 	return b, nil
+}
+
+// refuseDownloads has files that pages offer not saved.
+func (b *Browser) refuseDownloads(ctx context.Context) error {
+	_, err := cdp.Call(ctx, b.conn.Session(""), browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny})
+	return err
 }
 
 // find returns the path of the program inside.
@@ -91,10 +106,9 @@ func find(ctx context.Context, m *machine.Machine) (string, error) {
 // connect waits until the browser answers and connects to it.
 func (b *Browser) connect(ctx context.Context) error {
 	for {
-		address, err := b.socket(ctx)
+		err := b.dialControl(ctx)
 		if err == nil {
-			b.conn, err = devtools.Dial(ctx, address, b.dial)
-			return err
+			return nil
 		}
 		if p, gone := b.machine.Process(ctx, b.process); gone == nil && p.Result != nil {
 			return errors.New("the browser ended at once")
@@ -107,13 +121,26 @@ func (b *Browser) connect(ctx context.Context) error {
 	}
 }
 
-func (b *Browser) dial(ctx context.Context) (net.Conn, error) {
+// dialControl connects to the browser, if it answers.
+func (b *Browser) dialControl(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	address, err := b.Socket(ctx)
+	if err != nil {
+		return err
+	}
+	b.conn, err = devtools.Dial(ctx, address, b.Dial)
+	return err
+}
+
+// Dial opens a further connection to the browser's control port.
+func (b *Browser) Dial(ctx context.Context) (net.Conn, error) {
 	return b.machine.Dial(ctx, "tcp", controlPort)
 }
 
-// socket returns the address of the browser's WebSocket.
-func (b *Browser) socket(ctx context.Context) (string, error) {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return b.dial(ctx) }, DisableKeepAlives: true}}
+// Socket returns the address of the browser's WebSocket, for connections of Dial.
+func (b *Browser) Socket(ctx context.Context) (string, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return b.Dial(ctx) }, DisableKeepAlives: true}}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(controlPort)+"/json/version", nil)
 	if err != nil {
 		return "", err
@@ -138,6 +165,9 @@ func (b *Browser) socket(ctx context.Context) (string, error) {
 
 // explain adds the end of what the browser printed to an error.
 func (b *Browser) explain(err error) error {
+	if b.process == "" {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
 	defer cancel()
 	logs, failed := b.machine.Logs(ctx, b.process, machine.LogRequest{})
@@ -157,13 +187,3 @@ func (b *Browser) explain(err error) error {
 }
 
 func lastLine(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }
-
-// Close ends the browser with all its processes.
-func (b *Browser) Close() error {
-	if b.conn != nil {
-		_ = b.conn.Close()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*endGrace)
-	defer cancel()
-	return b.machine.End(ctx, b.process, endGrace)
-}

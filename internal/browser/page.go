@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
-	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
@@ -19,6 +18,7 @@ import (
 
 // Page is one tab.
 type Page struct {
+	ID          string
 	session     *devtools.Session
 	loadTimeout time.Duration
 }
@@ -31,23 +31,26 @@ type State struct {
 	Loading bool `json:"loading,omitzero"`
 }
 
-// NewPage opens a tab. Files that pages offer are not saved.
+// NewPage opens a tab.
 func (b *Browser) NewPage(ctx context.Context) (*Page, error) {
-	root := b.conn.Session("")
-	_, err := cdp.Call(ctx, root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny})
+	if err := b.checkRoom(ctx); err != nil {
+		return nil, err
+	}
+	made, err := cdp.Call(ctx, b.conn.Session(""), target.CreateTarget, target.CreateTargetParams{URL: blank})
 	if err != nil {
 		return nil, err
 	}
-	made, err := cdp.Call(ctx, root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank"})
-	if err != nil {
-		return nil, err
-	}
+	return b.Page(ctx, string(made.TargetID))
+}
+
+// Page returns the tab of an id.
+func (b *Browser) Page(ctx context.Context, id string) (*Page, error) {
 	flat := true
-	attached, err := cdp.Call(ctx, root, target.AttachToTarget, target.AttachToTargetParams{TargetID: made.TargetID, Flatten: &flat})
+	attached, err := cdp.Call(ctx, b.conn.Session(""), target.AttachToTarget, target.AttachToTargetParams{TargetID: target.ID(id), Flatten: &flat})
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout}
+	p := &Page{ID: id, session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout}
 	_, err = cdp.Call(ctx, p.session, page.Enable, page.EnableParams{})
 	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
 	return p, errors.Join(err, err2)
@@ -58,7 +61,7 @@ func (b *Browser) NewPage(ctx context.Context) (*Page, error) {
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
-	case text == "about:blank":
+	case text == blank:
 		return nil
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return errhint.With(fmt.Errorf("%.200q is no address of a web page", text), "write for example https://example.com/")

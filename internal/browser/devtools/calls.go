@@ -33,8 +33,11 @@ func (c *Conn) forget(id int64) {
 	delete(c.calls, id)
 }
 
-// failure returns why the connection is over.
-func (c *Conn) failure() error {
+// Done is closed when the connection is over.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection is over, or nil while it is open.
+func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err

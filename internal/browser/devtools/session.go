@@ -48,7 +48,7 @@ func (s *Session) Call(ctx context.Context, method string, params, result any) e
 func (s *Session) read(m *message, ok bool, method string, result any) error {
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: %w", method, s.conn.failure())
+		return fmt.Errorf("%s: %w", method, s.conn.Err())
 	case m.Error != nil:
 		return fmt.Errorf("%s: %w", method, m.Error)
 	case m.SessionID != s.id:

@@ -10,12 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/cli/console"
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/sandbox/plan"
-	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // openOptions are the flags of `atoll browser open`.
@@ -91,49 +88,35 @@ func (e *env) open(ctx context.Context, address string, o *openOptions) error {
 	}
 	done := e.Progress("starting the browser")
 	defer done()
-	box, err := a.ProvideBrowser(ctx, o.Who())
+	session, err := a.Browsers.Use(o.Who())
 	if err != nil {
 		return err
 	}
-	defer box.Release()
-	way, err := a.Egress.Open(ctx, box.Handle, box.Plan, service.Options{Config: egressOf, Account: o.Account})
-	if err != nil {
-		return err
-	}
-	seen, err := e.visit(ctx, box, way, address, o)
-	denied := way.AllDenials()
+	defer session.Release()
+	seen, err := e.visit(ctx, session, address, o)
+	denied := session.Denials()
 	done()
 	if err != nil {
 		for _, line := range denied {
 			e.Notice(line)
 		}
-		return console.FirstOf(err, way.Close())
+		return err
 	}
 	seen.Denied = denied
-	return console.FirstOf(e.show(seen, o), way.Close())
+	return e.show(seen, o)
 }
 
-// egressOf returns the egress of a browser: that of its agent, public addresses if the
-// agent's says nothing.
-func egressOf(p *plan.Plan) (*config.Egress, error) {
-	c := p.Agent.Sandbox.Egress
-	if c.ModeIsDefault() {
-		c.Mode = config.EgressPublic
-	}
-	return &c, nil
-}
-
-// visit opens the page in a new browser.
-func (e *env) visit(ctx context.Context, box *provide.ReadySandbox, way *service.Egress, address string, o *openOptions) (*opened, error) {
-	b, err := browser.Start(ctx, box.Machine, browser.Options{Grant: way.GrantID()})
+// visit opens the page in a tab of its own.
+func (e *env) visit(ctx context.Context, session *service.Session, address string, o *openOptions) (*opened, error) {
+	b, err := session.Browser(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer b.Close() //nolint:errcheck // the grant's end ends it
 	page, err := b.NewPage(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer b.CloseTab(context.WithoutCancel(ctx), page.ID) //nolint:errcheck // the browser is another process's, or ends now
 	state, err := page.Navigate(ctx, address)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ func layers() [][]string {
 		{"internal/model/service"},
 		{"internal/relay/deliver"},
 		{"internal/egress/service"},
+		{"internal/browser/service"},
 		{"internal/gate/overlays"},
 		{"internal/agent/host"},
 		{"internal/run/execute"},

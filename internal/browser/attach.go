@@ -1,0 +1,69 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+
+	"github.com/atoll-run/atoll/internal/browser/devtools"
+	"github.com/atoll-run/atoll/internal/machine"
+)
+
+// ErrNone is returned where no browser answers in a sandbox.
+var ErrNone = errors.New("no browser runs in the sandbox")
+
+// Attach connects to the browser that runs in a sandbox already. To close it ends the
+// connection only.
+func Attach(ctx context.Context, m *machine.Machine, o Options) (*Browser, error) {
+	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout)}
+	if err := b.dialControl(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return b, nil
+}
+
+// Conn returns the connection to the browser.
+func (b *Browser) Conn() *devtools.Conn { return b.conn }
+
+// IsOwn reports whether this process started the browser, so that Close ends it.
+func (b *Browser) IsOwn() bool { return b.process != "" }
+
+// Err returns why the browser is over, or nil while its connection is open.
+func (b *Browser) Err() error { return b.conn.Err() }
+
+// Check asks the browser for an answer and returns an error with the end of what it
+// printed if there is none in time.
+func (b *Browser) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if _, err := cdp.Call(ctx, b.conn.Session(""), browser.GetVersion, cdp.Empty{}); err != nil {
+		return b.explain(fmt.Errorf("the browser does not answer: %w", err))
+	}
+	return nil
+}
+
+// Explain adds to an error why the browser is over, if it is.
+func (b *Browser) Explain(err error) error {
+	if b.Err() == nil {
+		return err
+	}
+	return b.explain(fmt.Errorf("the browser has ended: %w", err))
+}
+
+// Close ends the connection, and the browser with all its processes if it was started
+// here.
+func (b *Browser) Close() error {
+	if b.conn != nil {
+		_ = b.conn.Close()
+	}
+	if b.process == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*endGrace)
+	defer cancel()
+	return b.machine.End(ctx, b.process, endGrace)
+}

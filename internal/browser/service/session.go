@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/browser"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
+)
+
+const (
+	// attachTimeout is how long a browser that another process starts may take.
+	attachTimeout = 30 * time.Second
+	// attachEvery is the pause between two attempts to connect to it.
+	attachEvery = 100 * time.Millisecond
+)
+
+// Session is the browser of one sandbox. It is started when it is first wanted and again
+// after it has ended.
+type Session struct {
+	service *Service
+	who     provide.Subject
+	name    string // of the sandbox
+
+	users int         // guarded by mu of service
+	idle  *time.Timer // ends it; guarded by mu of service
+
+	mu      sync.Mutex // held while it is started or ended
+	box     *provide.ReadySandbox
+	egress  *egress.Egress
+	lock    *filelock.Lock // held by the process that started it
+	browser *browser.Browser
+	starts  int
+}
+
+// Started is a browser that runs.
+type Started struct {
+	*browser.Browser
+	Box *provide.ReadySandbox
+	// Number counts the browsers that the session has had: with another number all that
+	// was known of tabs and pages is void.
+	Number int
+	// Why says why the one before it ended; nil if there was none.
+	Why error
+}
+
+// Browser returns the running browser: the one of before, one that another process of the
+// host has started in the sandbox, or a new one.
+func (r *Session) Browser(ctx context.Context) (*Started, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var why error
+	if r.browser != nil {
+		if why = r.over(); why == nil {
+			return &Started{Browser: r.browser, Box: r.box, Number: r.starts}, nil
+		}
+		why = errors.Join(r.browser.Explain(why), r.stop())
+	}
+	if err := r.start(ctx); err != nil {
+		return nil, errors.Join(err, r.stop())
+	}
+	r.starts++
+	return &Started{Browser: r.browser, Box: r.box, Number: r.starts, Why: why}, nil
+}
+
+// over returns why the browser cannot be used any more; nil if it can.
+func (r *Session) over() error {
+	if err := r.browser.Err(); err != nil {
+		return err
+	}
+	return r.egress.Err()
+}
+
+// start makes the sandbox ready and starts the browser in it, or connects to it.
+func (r *Session) start(ctx context.Context) (err error) {
+	if r.box, err = r.service.ProvideBrowser(ctx, r.who); err != nil {
+		return err
+	}
+	r.lock, err = r.service.Locks.TryHold("browser " + r.name)
+	if errors.Is(err, filelock.ErrHeld) {
+		return r.attach(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.endLeft(ctx); err != nil {
+		return err
+	}
+	if r.egress, err = r.service.egress.Open(ctx, r.box.Handle, r.box.Plan, egress.Options{Config: EgressOf, Account: r.who.Account}); err != nil {
+		return err
+	}
+	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Grant: r.egress.GrantID()})
+	return err
+}
+
+// attach connects to the browser that another process has started, or is starting.
+func (r *Session) attach(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	for {
+		if r.browser, err = browser.Attach(ctx, r.box.Machine, browser.Options{}); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errhint.With(fmt.Errorf("another process of this machine has the browser of %s, and it does not answer: %w", r.name, err), "end that process, or `atoll sandbox recreate --browser --all`")
+		case <-time.After(attachEvery):
+		}
+	}
+}
+
+// endLeft ends browsers in the sandbox whose process on the host has died: nobody serves
+// their egress.
+func (r *Session) endLeft(ctx context.Context) error {
+	all, err := r.box.Machine.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Background && all[i].Result == nil {
+			if err := r.box.Machine.End(ctx, all[i].ID, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Denials returns what egress refused to the browser since the last time, a line each.
+func (r *Session) Denials() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.egress.AllDenials()
+}
+
+// Stop ends the browser, if it was started here, and the use of its sandbox.
+func (r *Session) Stop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stop()
+}
+
+func (r *Session) stop() error {
+	var problems []error
+	if r.browser != nil {
+		problems = append(problems, r.browser.Close())
+	}
+	problems = append(problems, r.egress.Close())
+	r.lock.Release()
+	if r.box != nil {
+		r.box.Release()
+	}
+	r.browser, r.egress, r.lock, r.box = nil, nil, nil, nil
+	return errors.Join(problems...)
+}
