@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -24,8 +23,6 @@ const (
 	maxEvent = 1 << 20
 	// defaultCallTimeout is the CallTimeout of a connection.
 	defaultCallTimeout = time.Minute
-	// handshakeTimeout bounds the WebSocket handshake.
-	handshakeTimeout = 10 * time.Second
 )
 
 // ErrClosed is returned by calls on a connection that is over.
@@ -67,22 +64,10 @@ func (e *CallError) Error() string { return fmt.Sprintf("%.500s (%d)", e.Message
 
 // Dial connects to the WebSocket of a browser. dial opens connections to its port.
 func Dial(ctx context.Context, url string, dial func(context.Context) (net.Conn, error)) (*Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	client := &http.Client{
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		},
-	}
-	ws, answer, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
+	ws, err := DialSocket(ctx, url, dial)
 	if err != nil {
-		if answer != nil && answer.Body != nil {
-			_ = answer.Body.Close()
-		}
-		return nil, fmt.Errorf("connect to the browser: %w", err)
+		return nil, err
 	}
-	ws.SetReadLimit(MaxMessage)
 	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}}
 	go c.read()
 	return c, nil
