@@ -29,6 +29,7 @@ qemu-aarch64-static qemu-user-static
 bash                bash
 systemd-analyze     systemd
 nginx               nginx-light
+promtool            prometheus
 tmux                tmux
 ssh                 openssh-client
 rsync               rsync

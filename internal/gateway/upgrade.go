@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/logid"
 )
 
 // Route is a path whose requests become WebSocket connections. The server checks
@@ -94,8 +97,9 @@ func (t *routeTable) serve(w http.ResponseWriter, r *http.Request) {
 // serveRoute authenticates a request, counts its connection and calls the route's
 // handler. The handler's context ends with the caller's token.
 func (t *routeTable) serveRoute(w http.ResponseWriter, r *http.Request, route *Route, open *connCounter) {
-	token := ""
+	token, begun := "", time.Now()
 	if route.Scope != "" {
+		r = r.WithContext(logid.With(r.Context(), "connection", strings.ToLower(rand.Text())))
 		caller, refused := t.authenticate(r, route)
 		if refused != nil {
 			t.server.refuse(w, r, refused)
@@ -105,6 +109,9 @@ func (t *routeTable) serveRoute(w http.ResponseWriter, r *http.Request, route *R
 		ctx, stop := t.access.Tokens.UntilEnded(access.WithCaller(r.Context(), caller), caller)
 		defer stop()
 		r = r.WithContext(ctx)
+		defer func() {
+			t.server.options.Logger.InfoContext(ctx, "connection over", "token", caller.Token, "account", caller.Account, "path", route.Path, "took", time.Since(begun))
+		}()
 	}
 	release, ok := open.reserve(token)
 	if !ok {

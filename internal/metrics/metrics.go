@@ -190,6 +190,30 @@ type gauge struct {
 
 func (g *gauge) write(b []byte) []byte { return appendSample(b, g.name, "", g.value()) }
 
+// Gauges makes a metric with labels whose values are computed when it is scraped:
+// values calls set once for each series.
+func (r *Registry) Gauges(name, help string, labels []string, values func(set func(value float64, labels ...string))) {
+	r.add(&gauges{description{name, help, "gauge"}, labels, values})
+}
+
+// Totals is Gauges for values that only grow.
+func (r *Registry) Totals(name, help string, labels []string, values func(set func(value float64, labels ...string))) {
+	r.add(&gauges{description{name, help, "counter"}, labels, values})
+}
+
+type gauges struct {
+	description
+	labels []string
+	values func(set func(value float64, labels ...string))
+}
+
+func (g *gauges) write(b []byte) []byte {
+	f := family[float64]{description: g.description, labels: g.labels, make: func() *float64 { return new(float64) }, series: map[string]*float64{}}
+	g.values(func(value float64, labels ...string) { *f.with(labels) += value })
+	f.each(func(labels string, s *float64) { b = appendSample(b, g.name, labels, *s) })
+	return b
+}
+
 // Histogram counts values by size.
 type Histogram struct {
 	bounds []float64
@@ -247,4 +271,9 @@ func (h *Histograms) write(b []byte) []byte {
 // Seconds are bounds for the time that an answer takes.
 func Seconds() []float64 {
 	return []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+}
+
+// Minutes are bounds for the time that work takes.
+func Minutes() []float64 {
+	return []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
 }

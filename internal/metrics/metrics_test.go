@@ -20,13 +20,19 @@ func TestExposition(t *testing.T) {
 	requests.With(`a"b\c`+"\nd", "429").Inc()
 	requests.With("chat", "200").Add(-5)
 	r.Gauge("atoll_lag_bytes", "Lag.", func() float64 { return 1.5 })
+	r.Gauges("atoll_boxes", "Boxes.", []string{"state"}, func(set func(float64, ...string)) { set(2, "up"); set(1, "down"); set(1, "up") })
+	r.Totals("atoll_lines_total", "Lines.", nil, func(set func(float64, ...string)) { set(7) })
 	h := r.Histogram("atoll_first_byte_seconds", "Time.", []float64{.1, 1}, "dialect")
 	for _, v := range []float64{.05, .1, .5, 7} {
 		h.With("chat").Observe(v)
 	}
 	answer := httptest.NewRecorder()
 	r.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
-	want := `# HELP atoll_first_byte_seconds Time.
+	want := `# HELP atoll_boxes Boxes.
+# TYPE atoll_boxes gauge
+atoll_boxes{state="down"} 1
+atoll_boxes{state="up"} 3
+# HELP atoll_first_byte_seconds Time.
 # TYPE atoll_first_byte_seconds histogram
 atoll_first_byte_seconds_bucket{dialect="chat",le="0.1"} 2
 atoll_first_byte_seconds_bucket{dialect="chat",le="1"} 3
@@ -36,6 +42,9 @@ atoll_first_byte_seconds_count{dialect="chat"} 4
 # HELP atoll_lag_bytes Lag.
 # TYPE atoll_lag_bytes gauge
 atoll_lag_bytes 1.5
+# HELP atoll_lines_total Lines.
+# TYPE atoll_lines_total counter
+atoll_lines_total 7
 # HELP atoll_requests_total Requests.
 # TYPE atoll_requests_total counter
 atoll_requests_total{dialect="a\"b\\c\nd",status="429"} 1

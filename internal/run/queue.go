@@ -84,3 +84,13 @@ func (q *queue) cancel(account string, turn chan struct{}) bool {
 	}
 	return true
 }
+
+// waits returns how many runs wait for a turn.
+func (q *queue) waits() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, turns := range q.waiting {
+		n += len(turns)
+	}
+	return n
+}

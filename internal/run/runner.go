@@ -45,6 +45,9 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, queue: newQueue(cmp.Or(o.AtOnce, 4))}
 }
 
+// Waiting returns how many runs wait because as many as allowed are under way.
+func (r *Runner) Waiting() int { return r.queue.waits() }
+
 // Run carries out a request, or waits for the process that does. The receipt of
 // a run that was begun is returned even if its agent failed: Error says so there.
 // An error means that the run was not begun, or could not be recorded.

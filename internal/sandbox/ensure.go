@@ -234,11 +234,11 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 }
 
 // act carries out the decision. releaseUsers drops the exclusive use lock.
-func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, releaseUsers func()) (*Handle, error) {
+func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, releaseUsers func()) (h *Handle, err error) {
 	step := decide(seen, spec, m.Now())
+	defer m.watchStart(ctx, spec, string(step), time.Now(), &err)
 	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
 	var mach *machine.Machine
-	var err error
 	switch step {
 	case actRefuse:
 		return nil, provision(spec, "reuse", changeRefusal(spec, seen, m.changes(ctx, spec)))
@@ -268,7 +268,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 		return nil, provision(spec, "register", err)
 	}
 	releaseUsers()
-	h, err := m.enter(ctx, spec, inst, seen, mach)
+	h, err = m.enter(ctx, spec, inst, seen, mach)
 	if err != nil {
 		return nil, provision(spec, "wire", errhint.With(err, "replace it: "+RecreateCommand(spec)))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
@@ -67,7 +68,8 @@ func (m *Manager) holdBoth(ctx context.Context, a, b string) (held locks, err er
 	return held, nil
 }
 
-func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptions) error {
+func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptions) (err error) {
+	defer m.watchStart(ctx, spec, "fork", time.Now(), &err)
 	rt, forker, err := m.forker(ctx, from, spec)
 	if err != nil {
 		return err

@@ -49,6 +49,9 @@ type Options struct {
 	// Removed is called for a sandbox that is gone, before its row goes: it removes what
 	// belongs to that sandbox elsewhere. Nil does nothing.
 	Removed func(name string) error
+	// Watch is told of every sandbox that was started or removed, and of those that could
+	// not be. Nil is nobody.
+	Watch func(context.Context, *Activity)
 	// Leftovers removes what killed processes left outside of the machinery. Repair
 	// calls it last. May be nil.
 	Leftovers func(ctx context.Context) []Removal

@@ -107,6 +107,7 @@ func (m *Manager) deleteGone(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	defer m.watchRemoval(ctx, name)()
 	return m.Registry.Delete(ctx, name)
 }
 

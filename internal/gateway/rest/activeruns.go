@@ -31,6 +31,7 @@ type activeRuns struct {
 type activeRun struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	step   run.Step // the last one; guarded by activeRuns.mu
 }
 
 func newActiveRuns(l *Limit) *activeRuns {
@@ -73,13 +74,16 @@ func (a *activeRuns) start(id string, do func(context.Context, func(run.Event)),
 		end()
 		return w
 	}
-	w := &activeRun{done: make(chan struct{})}
+	w := &activeRun{done: make(chan struct{}), step: run.Accepted}
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	w.cancel, a.runs[id] = cancel, w
 	go func() {
 		defer end()
 		defer a.finish(id, w)
-		do(ctx, func(run.Event) { a.notify(id) })
+		do(ctx, func(e run.Event) {
+			a.setStep(w, &e)
+			a.notify(id)
+		})
 	}()
 	return w
 }
@@ -105,6 +109,27 @@ func (a *activeRuns) running() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.runs)
+}
+
+// setStep notes how far a run has come.
+func (a *activeRuns) setStep(w *activeRun, e *run.Event) {
+	if e.Type != "step" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.step = e.Step
+}
+
+// steps returns the number of active runs by their step.
+func (a *activeRuns) steps() map[run.Step]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := map[run.Step]int{}
+	for _, w := range a.runs {
+		n[w.step]++
+	}
+	return n
 }
 
 // subscribe returns a channel that is signalled when a run has new events.

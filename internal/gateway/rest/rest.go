@@ -71,7 +71,7 @@ type Server struct {
 	table  []route
 	active *activeRuns
 	counts *metrics.Counters
-	runs   *metrics.Counters
+	meters runMeters
 }
 
 // New returns a server of the routes.
@@ -85,8 +85,7 @@ func New(o Options) *Server {
 	s := &Server{Options: o, mux: http.NewServeMux()}
 	s.active = newActiveRuns(&s.Limit)
 	s.counts = o.Metrics.Counter("atoll_gateway_requests_total", "HTTP requests by route and status.", "route", "status")
-	s.runs = o.Metrics.Counter("atoll_runs_total", "Runs that are over, by state: done or failed.", "state")
-	o.Metrics.Gauge("atoll_runs_running", "Runs under way in this process.", func() float64 { return float64(s.active.running()) })
+	s.meters = newRunMeters(o.Metrics, s.active)
 	s.table = s.routes()
 	for i := range s.table {
 		s.mux.Handle(s.table[i].pattern(), s.serve(&s.table[i]))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
+	"github.com/atoll-run/atoll/internal/logid"
 )
 
 // lines is a log that can be read while it is written.
@@ -34,7 +35,7 @@ func (l *lines) String() string {
 // The end of every run is logged, without what was said, and counted by its state.
 func TestEndOfRunIsLogged(t *testing.T) {
 	var log lines
-	o := newServer(t, func(o *rest.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	o := newServer(t, func(o *rest.Options) { o.Logger = slog.New(logid.NewHandler(slog.NewTextHandler(&log, nil))) })
 	good, bad := o.start("alice", "echo hello-there"), o.start("bob", "exit 3")
 	o.until("alice", good.ID, api.RunOver)
 	o.until("bob", bad.ID, api.RunOver)
@@ -42,7 +43,7 @@ func TestEndOfRunIsLogged(t *testing.T) {
 		continue // it is logged a little after the receipt
 	}
 	text := log.String()
-	for _, want := range []string{"run=" + good.ID, "account=alice", "state=done", "run=" + bad.ID, "state=failed"} {
+	for _, want := range []string{"run=" + good.ID, "account=alice", "state=done", "msg=\"run begun\"", "request=req-", "run=" + bad.ID, "state=failed"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is missing in %s", want, text)
 		}
@@ -51,7 +52,8 @@ func TestEndOfRunIsLogged(t *testing.T) {
 		t.Errorf("the log has content: %s", text)
 	}
 	counted := string(o.ask("root", http.MethodGet, "/metrics", nil).body)
-	for _, want := range []string{`atoll_runs_total{state="done"} 1`, `atoll_runs_total{state="failed"} 1`, "atoll_runs_running 0"} {
+	for _, want := range []string{`atoll_runs_total{state="done",code=""} 1`, `atoll_runs_total{state="failed",code="agent_failed"} 1`, "atoll_runs_running 0",
+		`atoll_run_duration_seconds_count{state="done"} 1`, "atoll_run_wait_seconds_count 2"} {
 		if !strings.Contains(counted, want) {
 			t.Errorf("%s is missing in %s", want, counted)
 		}

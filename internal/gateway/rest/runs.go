@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/store"
 )
@@ -80,7 +81,11 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 		end()
 		return nil, keyProblem(err, c.r)
 	}
-	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) { s.execute(ctx, task.ID, begun, ring) }, begun.Release, end), nil
+	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) {
+		ctx = logid.With(logid.Copy(ctx, c.ctx()), "run", task.ID)
+		s.logBegin(ctx, task, begun.Fresh)
+		s.execute(ctx, task.ID, begun, ring)
+	}, begun.Release, end), nil
 }
 
 // execute runs a task until its end is in the store, where readers look for it,
@@ -96,19 +101,8 @@ func (s *Server) execute(ctx context.Context, id string, begun *run.AcceptedRun,
 		return
 	}
 	if receipt != nil {
-		s.logRun(ctx, receipt)
+		s.logEnd(ctx, receipt)
 	}
-}
-
-// logRun logs and counts a finished run.
-func (s *Server) logRun(ctx context.Context, r *run.Receipt) {
-	state, code := "done", ""
-	if r.Error != nil {
-		state, code = "failed", r.Error.Code
-	}
-	s.runs.With(state).Inc()
-	s.Logger.InfoContext(ctx, "run over", "run", r.ID, "variant", r.Variant, "account", r.Account, "state", state, "model", r.Model, "sandbox", r.Sandbox,
-		"took", r.Ended.Sub(r.Created), "microUsd", r.Bill.MicroUSD, "code", code)
 }
 
 // reserve counts a run and its sandbox against the caller's quota.

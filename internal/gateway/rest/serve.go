@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
+	"github.com/atoll-run/atoll/internal/logid"
 )
 
 // RequestID is the header with the id of a request.
@@ -43,6 +44,7 @@ func (s *Server) newCall(route *route, w http.ResponseWriter, r *http.Request) *
 	if !saneID.MatchString(c.id) {
 		c.id = "req-" + strings.ToLower(rand.Text())
 	}
+	c.r = r.WithContext(logid.With(r.Context(), "request", c.id))
 	h := w.Header()
 	h.Set(RequestID, c.id)
 	h.Set("Cache-Control", "no-store")

@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
+	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/doctor"
@@ -27,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/health"
+	"github.com/atoll-run/atoll/internal/gateway/monitor"
 	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
@@ -161,6 +161,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 		return err
 	}
 	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
+	monitor.Sandboxes(g.parts.Manager, g.parts.Models.Metrics(), g.logger)
 	options := SessionOptions(g.parts, g.worker)
 	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
@@ -349,29 +350,41 @@ func (g *Gateway) count() {
 	r.Gauge("atoll_gateway_tasks_waiting", "Tasks of sessions that wait.", func() float64 { return float64(g.sessions.Stats().Waiting) })
 	r.Gauge("atoll_gateway_tasks_unsaved", "Tasks of sessions whose state cannot be written now.", func() float64 { return float64(g.sessions.Stats().Unsaved) })
 	r.Gauge("atoll_gateway_inbound_bytes", "Memory of requests and messages that are arriving.", func() float64 { return float64(g.inbound.Used()) })
-	r.Gauge("atoll_sandboxes", "Sandboxes that are registered.", g.countSandboxes)
-	r.Gauge("go_goroutines", "Goroutines that there are.", func() float64 { return float64(runtime.NumGoroutine()) })
-	r.Gauge("process_open_fds", "Descriptors that are open.", openDescriptors)
+	r.Gauge("atoll_gateway_ready", "1 while the gateway can work, else 0: what /ready says.", g.isReady)
+	r.Gauges("atoll_approvals_open", "Questions that wait for a person, by topic; at most 1000 are counted.", []string{"topic"}, g.countApprovals)
+	r.Gauge("atoll_run_queue_waiting", "Runs that wait because as many as allowed are under way.", func() float64 { return float64(g.runs.Waiting()) })
+	r.Gauge("atoll_state_free_bytes", "Free space on the disk of the state directory.", g.freeSpace)
+	monitor.Process(r, g.logger)
 }
 
-// countSandboxes returns how many sandboxes are registered.
-func (g *Gateway) countSandboxes() float64 {
+// isReady is the answer of /ready as a number.
+func (g *Gateway) isReady() float64 {
+	if g.health.Err(context.Background()) != nil {
+		return 0
+	}
+	return 1
+}
+
+// countApprovals counts open questions.
+func (g *Gateway) countApprovals(set func(float64, ...string)) {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	n, err := g.parts.Registry.Count(ctx)
+	open, err := g.parts.Commits.Approvals().List(ctx, approval.Filter{Open: true})
 	if err != nil {
-		return math.NaN()
+		return
 	}
-	return float64(n)
+	for i := range open {
+		set(1, open[i].Kind)
+	}
 }
 
-// openDescriptors counts those of this process.
-func openDescriptors() float64 {
-	all, err := os.ReadDir("/proc/self/fd")
+// freeSpace returns what is free on the disk of the state directory.
+func (g *Gateway) freeSpace() float64 {
+	free, err := g.parts.FreeBytes()
 	if err != nil {
 		return math.NaN()
 	}
-	return float64(len(all) - 1) // without the one that it was read by
+	return float64(free)
 }
 
 // severalAccounts reports whether tenants share this gateway: by the tokens there

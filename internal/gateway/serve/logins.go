@@ -10,7 +10,7 @@ import (
 
 // auditLogIn records a WebSocket connection of an authenticated caller, by the id
 // of its token, or a token that was refused.
-func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
+func (g *Gateway) auditLogIn(ctx context.Context, l access.LogIn) {
 	e := &audit.LoginEvent{Time: time.Now()}
 	if l.Caller != nil {
 		e.Token, e.Subject.Account = l.Caller.Token, l.Caller.Account
@@ -21,9 +21,20 @@ func (g *Gateway) auditLogIn(_ context.Context, l access.LogIn) {
 	if l.Denied != nil {
 		e.Denied = l.Denied.Error()
 	}
+	g.logLogIn(ctx, e, l.Path)
 	log, err := g.parts.Models.AuditLog()
 	if err == nil {
 		err = log.Append(e)
 	}
 	g.logError("audit of a connection", err)
+}
+
+// logLogIn logs a connection, or a token that was refused; the throttle bounds how
+// many of those an address can cause.
+func (g *Gateway) logLogIn(ctx context.Context, e *audit.LoginEvent, path string) {
+	if e.Denied != "" {
+		g.logger.WarnContext(ctx, "log-in refused", "token", e.Token, "account", e.Subject.Account, "path", path, "from", e.From, "error", e.Denied)
+		return
+	}
+	g.logger.InfoContext(ctx, "log-in", "token", e.Token, "account", e.Subject.Account, "path", path, "from", e.From)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/model/grant"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -86,6 +87,7 @@ func TaskRun(account, task string) string {
 // Work implements session.Worker. To begin and to end a task takes a turn; to talk
 // with a model, which is mostly waiting, takes none.
 func (g *Worker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
+	ctx = logid.With(logid.With(ctx, "task", job.ID), "run", cmp.Or(job.Terms.Run, TaskRun(job.Account, job.ID)))
 	w, err := g.begin(ctx, job, tell)
 	if err != nil {
 		return nil, notStarted(err)

@@ -70,6 +70,7 @@ func (s *Service) begin(ctx context.Context, t *task) (*Job, error) {
 	t.level = e.Levels[VerboseLevel]
 	t.mu.Unlock()
 	s.publish(t, Event{Kind: Started})
+	s.Logger.InfoContext(ctx, "task begun", "task", rec.ID, "session", rec.Key, "account", rec.Account, "agent", rec.Agent, "trace", rec.Trace, "waited", rec.Started.Sub(rec.Accepted))
 	return &Job{Sources: s.sources(&rec.Task), Task: rec.Task, Agent: rec.Agent, Session: e.ID, Model: e.Model, Headers: maps.Clone(e.Headers), Levels: merged(e.Levels, thinking(rec.Terms.Thinking))}, nil
 }
 

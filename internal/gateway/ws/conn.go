@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/protocol"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/gateway/session"
+	"github.com/atoll-run/atoll/internal/logid"
 )
 
 // conn is a client's connection. Its fields do not change after the handshake.
@@ -58,7 +59,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, greet func()) {
 	c.out.conn, c.out.limits, c.out.meters, c.out.all = link, &s.Limits, s.meters, &s.hub.buffered
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	c.ctx = ctx
+	c.ctx = logid.With(ctx, "connection", c.id)
 	if !c.handshake() {
 		return
 	}
@@ -80,6 +81,7 @@ func isDirect(r *http.Request, from netip.Addr) bool {
 // serveRequests answers requests until the connection ends.
 func (c *conn) serveRequests() {
 	defer c.server.hub.remove(c)
+	defer c.logEnd(time.Now())
 	c.Limit(c.server.Limits.Frame)
 	c.pingLoop()
 	defer c.ping.Stop()
@@ -88,6 +90,11 @@ func (c *conn) serveRequests() {
 			return
 		}
 	}
+}
+
+// logEnd logs the end of a connection whose client had said hello.
+func (c *conn) logEnd(begun time.Time) {
+	c.server.Logger.InfoContext(c.ctx, "connection over", "token", c.caller.Token, "account", c.caller.Account, "path", Path, "took", time.Since(begun))
 }
 
 // pingLoop pings an idle client, to detect a connection whose other end has

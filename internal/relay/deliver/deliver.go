@@ -90,7 +90,7 @@ func (d *Deliverer) Deliver(ctx context.Context, job *Delivery) (*relay.Record, 
 	if record.Held {
 		return record, Note(record), nil
 	}
-	if err := relays.Send(ctx, project, record); err != nil {
+	if err := d.push(ctx, relays, project, record); err != nil {
 		return record, "", err
 	}
 	return record, Note(record), nil
@@ -124,7 +124,7 @@ func (d *Deliverer) sendHeld(ctx context.Context, record *relay.Record) error {
 	if err != nil {
 		return err
 	}
-	return relays.Send(ctx, project, record)
+	return d.push(ctx, relays, project, record)
 }
 
 // Dollars formats millionths of a dollar.

@@ -39,11 +39,12 @@ type Deliverer struct {
 	*provide.Installation
 	models    *service.Service // has the audit log
 	approvals *approval.Queue
+	pushes    pushMeters
 }
 
 // New returns the delivery of an installation.
 func New(models *service.Service) *Deliverer {
-	d := &Deliverer{Installation: models.Installation, models: models, approvals: approval.New(models.DB, nil)}
+	d := &Deliverer{Installation: models.Installation, models: models, approvals: approval.New(models.DB, nil), pushes: newPushMeters(models.Metrics())}
 	d.approvals.Subscribe(d.auditApproval)
 	return d
 }

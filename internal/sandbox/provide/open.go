@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -48,7 +49,7 @@ func (s *Settings) Open(ctx context.Context, logger *slog.Logger) (*Installation
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Installation{Settings: s, Logger: logger}
+	a := &Installation{Settings: s, Logger: slog.New(logid.NewHandler(logger.Handler()))}
 	a.runtimes = runtimes{in: a}
 	if err := a.openState(ctx); err != nil {
 		return nil, stateError(s.Paths.AtollState, err)

@@ -1,0 +1,128 @@
+// Package monitor counts and logs what a gateway does with sandboxes, and what the
+// process itself uses, for those who operate it. Labels are from fixed sets: never
+// an id, and never a name that a client chooses.
+package monitor
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/metrics"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// listTimeout bounds how long a scrape asks the engines for their sandboxes, and
+// listAge how old their answer may be.
+const (
+	listTimeout = 3 * time.Second
+	listAge     = 5 * time.Second
+)
+
+// Sandboxes counts and logs the starts and the ends of a manager's sandboxes, and
+// shows how many there are.
+func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger) {
+	s := &sandboxes{
+		log:     log,
+		starts:  r.Counter("atoll_sandbox_starts_total", "Starts of sandboxes, by backend, verb (create, recreate, start, restart, resume, fork, refuse) and result (ok, failed, cancelled).", "backend", "verb", "result"),
+		seconds: r.Histogram("atoll_sandbox_start_seconds", "Time until a sandbox was ready, by backend and verb.", metrics.Seconds(), "backend", "verb"),
+		removed: r.Counter("atoll_sandboxes_removed_total", "Sandboxes that were removed, by backend.", "backend"),
+	}
+	m.Watch = s.watch
+	l := &listing{manager: m}
+	r.Gauges("atoll_sandboxes", "Sandboxes that are registered, by backend, kind and state: running, stopped, paused, created, dead, or unknown if the engine does not say.", []string{"backend", "kind", "state"}, l.count)
+}
+
+type sandboxes struct {
+	log     *slog.Logger
+	starts  *metrics.Counters
+	seconds *metrics.Histograms
+	removed *metrics.Counters
+}
+
+// watch counts and logs one start or end.
+func (s *sandboxes) watch(ctx context.Context, a *sandbox.Activity) {
+	backend, line := known(a.Backend), s.line(a)
+	switch {
+	case a.Verb == sandbox.ActivityRemove:
+		s.removed.With(backend).Inc()
+		s.log.LogAttrs(ctx, slog.LevelInfo, "sandbox removed", append(line, slog.Duration("lived", a.Took))...)
+	case a.Err != nil:
+		s.starts.With(backend, a.Verb, result(ctx)).Inc()
+		s.log.LogAttrs(ctx, slog.LevelWarn, "sandbox not started", append(line, slog.Duration("took", a.Took), slog.Any("error", a.Err))...)
+	default:
+		s.starts.With(backend, a.Verb, "ok").Inc()
+		s.seconds.With(backend, a.Verb).Observe(a.Took.Seconds())
+		s.log.LogAttrs(ctx, slog.LevelInfo, "sandbox started", append(line, slog.Duration("took", a.Took))...)
+	}
+}
+
+func (s *sandboxes) line(a *sandbox.Activity) []slog.Attr {
+	return []slog.Attr{slog.String("sandbox", a.Name), slog.String("verb", a.Verb), slog.String("backend", a.Backend), slog.String("agent", a.Agent), slog.String("account", a.Account)}
+}
+
+// result tells a start that its caller gave up from one that failed.
+func result(ctx context.Context) string {
+	if ctx.Err() != nil {
+		return "cancelled"
+	}
+	return "failed"
+}
+
+// known returns the name of a backend, or other: the registry of an earlier release
+// may hold any.
+func known(backend string) string {
+	switch backend {
+	case "linux", "docker", "podman", "kubernetes":
+		return backend
+	}
+	return "other"
+}
+
+// listing counts sandboxes by what their engines say, for a moment.
+type listing struct {
+	manager *sandbox.Manager
+	mu      sync.Mutex
+	at      time.Time
+	counts  map[[3]string]float64
+}
+
+func (l *listing) count(set func(float64, ...string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.at) > listAge {
+		l.look()
+	}
+	for labels, n := range l.counts {
+		set(n, labels[:]...)
+	}
+}
+
+// look asks the engines. If the registry cannot be read there are no counts.
+func (l *listing) look() {
+	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+	defer cancel()
+	l.at, l.counts = time.Now(), map[[3]string]float64{}
+	all, _, err := l.manager.List(ctx, 0)
+	if err != nil {
+		return
+	}
+	for i := range all {
+		l.counts[[3]string{known(all[i].Backend), kind(all[i].Kind), state(all[i].State)}]++
+	}
+}
+
+func kind(k sandbox.Kind) string {
+	if k == sandbox.KindBrowser {
+		return string(k)
+	}
+	return string(sandbox.KindSandbox)
+}
+
+func state(s sandbox.State) string {
+	if s == "" {
+		return "unknown"
+	}
+	return string(s)
+}
