@@ -237,19 +237,43 @@ func TestBounds(t *testing.T) {
 
 // Closed questions beyond the bound are removed, the oldest first.
 func TestClosedQuestionsAreRemoved(t *testing.T) {
-	q, c := newQueue(t)
-	for i := range approval.MaxKept + 5 {
-		asked := ask(t, q, request(fmt.Sprint("r", i), "x"))
-		c.Move(time.Millisecond)
-		if _, err := q.Answer(t.Context(), asked.ID, yes(asked)); err != nil {
-			t.Fatal(err)
-		}
+	path, c := filepath.Join(t.TempDir(), "atoll.db"), clocktest.At(time.UnixMilli(1_800_000_000_000))
+	q := open(t, path, c)
+	askAndAnswer(t, q, "r0")
+	repeatAnswered(t, path, approval.MaxKept-1)
+	for i := range 5 {
+		c.Move(approval.MaxKept * time.Millisecond)
+		askAndAnswer(t, q, fmt.Sprint("r", approval.MaxKept+i))
 	}
 	ask(t, q, request("last", "x"))
-	if list, err := q.List(t.Context(), approval.Filter{Subject: "r0"}); err != nil || len(list) != 0 {
-		t.Errorf("%v, %v", list, err)
+	for subject, stored := range map[string]int{"r0": 0, "r4": 0, "r5": 1, "r1000": 1, "r1004": 1} {
+		if list, err := q.List(t.Context(), approval.Filter{Subject: subject}); err != nil || len(list) != stored {
+			t.Errorf("%s: %v, %v", subject, list, err)
+		}
 	}
-	if list, err := q.List(t.Context(), approval.Filter{Subject: "r5"}); err != nil || len(list) != 1 {
-		t.Errorf("%v, %v", list, err)
+}
+
+func askAndAnswer(t *testing.T, q *approval.Queue, subject string) {
+	t.Helper()
+	asked := ask(t, q, request(subject, "x"))
+	if _, err := q.Answer(t.Context(), asked.ID, yes(asked)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repeatAnswered copies the answered question r0 as r1, r2 and so on, each created a
+// millisecond later: to ask and answer a thousand takes a minute with the race detector.
+func repeatAnswered(t *testing.T, path string, times int) {
+	t.Helper()
+	db, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE later(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM later WHERE n < ?)
+		INSERT INTO approvals SELECT id || n, kind, 'r' || n, account, agent, session, run, summary, rule, evidence, hash,
+			created_at_ms + n, expires_at_ms, fallback, state, answer, answered_by, answered_at_ms FROM approvals, later`, times)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
