@@ -120,24 +120,6 @@ type Docker struct {
 	AllowNamespaceJoin   bool `json:"dangerouslyAllowContainerNamespaceJoin,omitzero"`
 }
 
-// Browser is sandbox.browser.* of one agent.
-type Browser struct {
-	Enabled            bool     `json:"enabled"`
-	Image              string   `json:"image"`
-	ContainerPrefix    string   `json:"containerPrefix"`
-	Network            string   `json:"network"`
-	CDPPort            int      `json:"cdpPort"`
-	CDPSourceRange     string   `json:"cdpSourceRange,omitempty"`
-	VNCPort            int      `json:"vncPort"`
-	NoVNCPort          int      `json:"noVncPort"`
-	Headless           bool     `json:"headless"`
-	NoVNCEnabled       bool     `json:"noVncEnabled"`
-	AllowHostControl   bool     `json:"allowHostControl"`
-	AutoStart          bool     `json:"autoStart"`
-	AutoStartTimeoutMs int      `json:"autoStartTimeoutMs"`
-	Binds              []string `json:"binds,omitzero"` // nil: docker.binds apply; [] switches them off
-}
-
 // Prune is sandbox.prune.* of one agent; 0 switches a limit off.
 type Prune struct {
 	IdleHours  int `json:"idleHours"`

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/atoll-run/atoll/internal/config/browserkeys"
+
 // What an agent gets that the file says nothing about.
 
 // What a private copy of a workspace may hold unless the file says otherwise.
@@ -28,18 +30,8 @@ func builtin() Sandbox {
 			CapDrop:         []string{"ALL"},
 			Env:             map[string]string{"LANG": "C.UTF-8"},
 		},
-		Browser: Browser{
-			Image:              "openclaw-sandbox-browser:bookworm-slim",
-			ContainerPrefix:    "openclaw-sbx-browser-",
-			Network:            "openclaw-sandbox-browser",
-			CDPPort:            9222,
-			VNCPort:            5900,
-			NoVNCPort:          6080,
-			NoVNCEnabled:       true,
-			AutoStart:          true,
-			AutoStartTimeoutMs: 12000,
-		},
-		Prune: Prune{IdleHours: 24, MaxAgeDays: 7},
+		Browser: Browser{Browser: browserkeys.Default()},
+		Prune:   Prune{IdleHours: 24, MaxAgeDays: 7},
 	}
 }
 

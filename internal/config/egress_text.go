@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/config/amount"
 	"github.com/atoll-run/atoll/internal/config/json5"
 	"github.com/atoll-run/atoll/internal/config/shape"
 	"github.com/atoll-run/atoll/internal/config/textcheck"
@@ -64,7 +65,7 @@ func (d EgressDeny) String() string {
 }
 
 // MarshalJSON writes the entry as the file has it.
-func (d EgressDeny) MarshalJSON() ([]byte, error) { return textOrNumber(d.String(), false) }
+func (d EgressDeny) MarshalJSON() ([]byte, error) { return amount.TextOrNumber(d.String(), false) }
 
 // FromFlag is the source of the origin of a rule that a command line gave.
 const FromFlag = "flag"

@@ -1,6 +1,10 @@
 package config
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
+)
 
 type sandboxFile struct {
 	Mode                   *Mode          `json:"mode" enum:"off|non-main|all" doc:"Which sessions are sandboxed."`
@@ -17,7 +21,7 @@ type sandboxFile struct {
 	Sync                   *syncFile      `json:"sync" doc:"How changes of an overlay reach the workspace."`
 	Egress                 *egressFile    `json:"egress" doc:"Which names outside the sandbox reaches."`
 	Docker                 *dockerFile    `json:"docker" doc:"The container, whatever backend makes it."`
-	Browser                *browserFile   `json:"browser" note:"later" doc:"The browser sandbox."`
+	Browser                *browserFile   `json:"browser" doc:"The browser sandbox."`
 	Prune                  *pruneFile     `json:"prune" doc:"When an unused sandbox is removed."`
 	SSH                    jsontext.Value `json:"ssh" note:"later" doc:"OpenClaw's ssh backend, which Atoll has not."`
 }
@@ -58,21 +62,8 @@ type dockerFile struct {
 }
 
 type browserFile struct {
-	Enabled            *bool    `json:"enabled" doc:"The sandbox has a browser."`
-	Image              *string  `json:"image" check:"image" doc:"Image of the browser sandbox."`
-	ContainerPrefix    *string  `json:"containerPrefix" check:"prefix" doc:"What names of browser containers begin with."`
-	Network            *string  `json:"network" check:"browserNetwork" doc:"Network of the browser sandbox."`
-	CDPPort            *int     `json:"cdpPort" min:"1" max:"65535" doc:"Port of the browser's control protocol inside."`
-	CDPSourceRange     *string  `json:"cdpSourceRange" check:"range" doc:"Addresses (CIDR) that may reach that port."`
-	VNCPort            *int     `json:"vncPort" min:"1" max:"65535" doc:"Port of VNC inside."`
-	NoVNCPort          *int     `json:"noVncPort" min:"1" max:"65535" doc:"Port of noVNC inside."`
-	Headless           *bool    `json:"headless" doc:"No screen, no VNC."`
-	NoVNCEnabled       *bool    `json:"noVncEnabled" doc:"The screen can be watched in a browser."`
-	EnableNoVNC        *bool    `json:"enableNoVnc" note:"enableNoVnc" doc:"Old name of noVncEnabled."`
-	AllowHostControl   *bool    `json:"allowHostControl" doc:"The session may use the host's browser."`
-	AutoStart          *bool    `json:"autoStart" doc:"Start the browser with the sandbox."`
-	AutoStartTimeoutMs *int     `json:"autoStartTimeoutMs" min:"1" max:"2147483647" doc:"How long that may take."`
-	Binds              []string `json:"binds" check:"bind" doc:"Binds of the browser sandbox in place of docker.binds; an empty list means none."`
+	browserkeys.File
+	Egress *egressFile `json:"egress" doc:"Which names the browser reaches, in place of sandbox.egress."`
 }
 
 type pruneFile struct {

@@ -13,16 +13,15 @@ import (
 
 const egressKey = "sandbox.egress."
 
-// egress merges sandbox.egress.*.
-func (m *merge) egress(agent, global *egressFile) (Egress, error) {
-	const at = egressKey
+// egress merges sandbox.egress.*, or the same keys of a browser, below the key at.
+func (m *merge) egress(at string, agent, global *egressFile) (Egress, error) {
 	e := builtinEgress()
 	e.Mode = pick(m, at+"mode", agent.Mode, global.Mode, e.Mode)
 	e.ModeAt = m.origins[at+"mode"]
 	e.Upstream = pick(m, at+"upstream", agent.Upstream, global.Upstream, "")
 	e.ProxyEnv = pick(m, at+"proxyEnv", agent.ProxyEnv, global.ProxyEnv, false)
 	e.Services = pickList(m, at+"services", agent.Services, global.Services, nil)
-	e.Limits = m.egressLimits(orEmpty(agent.Limits), orEmpty(global.Limits), e.Limits)
+	e.Limits = m.egressLimits(at+"limits.", orEmpty(agent.Limits), orEmpty(global.Limits), e.Limits)
 	for pattern, proxy := range joinMaps(m, at+"via", agent.Via, global.Via, nil) {
 		if err := e.addVia(pattern, proxy); err != nil {
 			return e, err
@@ -36,15 +35,14 @@ func (m *merge) egress(agent, global *egressFile) (Egress, error) {
 		e.Private = append(e.Private, prefix.Masked())
 	}
 	return e, errors.Join(
-		m.egressAllow(&e, pickList(m, at+"allow", agent.Allow, global.Allow, nil)),
-		m.egressDeny(&e, pickList(m, at+"deny", agent.Deny, global.Deny, nil)),
+		m.egressAllow(at, &e, pickList(m, at+"allow", agent.Allow, global.Allow, nil)),
+		m.egressDeny(at, &e, pickList(m, at+"deny", agent.Deny, global.Deny, nil)),
 		m.bytes(at+"limits.bytesOut", orEmpty(agent.Limits).BytesOut, orEmpty(global.Limits).BytesOut, &e.Limits.BytesOut),
 		m.bytes(at+"limits.bytesIn", orEmpty(agent.Limits).BytesIn, orEmpty(global.Limits).BytesIn, &e.Limits.BytesIn),
 	)
 }
 
-func (m *merge) egressLimits(agent, global *egressLimitsFile, l EgressLimits) EgressLimits {
-	const at = egressKey + "limits."
+func (m *merge) egressLimits(at string, agent, global *egressLimitsFile, l EgressLimits) EgressLimits {
 	l.Connections = pick(m, at+"connections", agent.Connections, global.Connections, l.Connections)
 	l.NewPerMinute = pick(m, at+"newPerMinute", agent.NewPerMinute, global.NewPerMinute, l.NewPerMinute)
 	l.IdleSeconds = pick(m, at+"idleSeconds", agent.IdleSeconds, global.IdleSeconds, l.IdleSeconds)
@@ -65,25 +63,25 @@ func (e *Egress) addVia(pattern, proxy string) error {
 }
 
 // egressAllow fills in the rules, each with the place that it is written at.
-func (m *merge) egressAllow(e *Egress, written []egressRuleFile) error {
+func (m *merge) egressAllow(at string, e *Egress, written []egressRuleFile) error {
 	for i := range written {
 		r, err := written[i].rule()
 		if err != nil {
 			return err
 		}
-		r.At = m.itemOrigin(egressKey+"allow", i)
+		r.At = m.itemOrigin(at+"allow", i)
 		e.Allow = append(e.Allow, r)
 	}
 	return nil
 }
 
-func (m *merge) egressDeny(e *Egress, written []string) error {
+func (m *merge) egressDeny(at string, e *Egress, written []string) error {
 	for i, text := range written {
 		d, err := denied(text)
 		if err != nil {
 			return err
 		}
-		d.At = m.itemOrigin(egressKey+"deny", i)
+		d.At = m.itemOrigin(at+"deny", i)
 		e.Deny = append(e.Deny, d)
 	}
 	return nil

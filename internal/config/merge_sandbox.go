@@ -40,11 +40,13 @@ func (m *merge) sandbox() (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	s.settleAccess()
-	if s.Egress, err = m.egress(orEmpty(agent.Egress), orEmpty(global.Egress)); err != nil {
+	if s.Egress, err = m.egress(egressKey, orEmpty(agent.Egress), orEmpty(global.Egress)); err != nil {
 		return Sandbox{}, err
 	}
 	s.Docker = m.docker(orEmpty(agent.Docker), orEmpty(global.Docker), base.Docker)
-	s.Browser = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser), base.Browser)
+	if s.Browser, err = m.browser(orEmpty(agent.Browser), orEmpty(global.Browser)); err != nil {
+		return Sandbox{}, err
+	}
 	s.Prune = m.prune(orEmpty(agent.Prune), orEmpty(global.Prune), base.Prune)
 	return s, nil
 }
@@ -118,49 +120,6 @@ func nonEmpty(list []string) []string {
 		return nil
 	}
 	return list
-}
-
-// browser merges sandbox.browser.*.
-func (m *merge) browser(agent, global *browserFile, base Browser) Browser {
-	const at = "sandbox.browser."
-	b := Browser{
-		Enabled:            pick(m, at+"enabled", agent.Enabled, global.Enabled, base.Enabled),
-		Image:              pick(m, at+"image", agent.Image, global.Image, base.Image),
-		ContainerPrefix:    pick(m, at+"containerPrefix", agent.ContainerPrefix, global.ContainerPrefix, base.ContainerPrefix),
-		Network:            strings.TrimSpace(pick(m, at+"network", agent.Network, global.Network, base.Network)),
-		CDPPort:            pick(m, at+"cdpPort", agent.CDPPort, global.CDPPort, base.CDPPort),
-		CDPSourceRange:     pick(m, at+"cdpSourceRange", agent.CDPSourceRange, global.CDPSourceRange, ""),
-		VNCPort:            pick(m, at+"vncPort", agent.VNCPort, global.VNCPort, base.VNCPort),
-		NoVNCPort:          pick(m, at+"noVncPort", agent.NoVNCPort, global.NoVNCPort, base.NoVNCPort),
-		Headless:           pick(m, at+"headless", agent.Headless, global.Headless, base.Headless),
-		NoVNCEnabled:       m.noVNC(agent, global, base.NoVNCEnabled),
-		AllowHostControl:   pick(m, at+"allowHostControl", agent.AllowHostControl, global.AllowHostControl, base.AllowHostControl),
-		AutoStart:          pick(m, at+"autoStart", agent.AutoStart, global.AutoStart, base.AutoStart),
-		AutoStartTimeoutMs: pick(m, at+"autoStartTimeoutMs", agent.AutoStartTimeoutMs, global.AutoStartTimeoutMs, base.AutoStartTimeoutMs),
-		Binds:              concat(m, at+"binds", agent.Binds, global.Binds),
-	}
-	if b.Network == "" {
-		b.Network = base.Network
-		m.note(at+"network", fromDefault, nil)
-	}
-	return b
-}
-
-// noVNC merges noVncEnabled and its old name, level by level.
-func (m *merge) noVNC(agent, global *browserFile, fallback bool) bool {
-	const key = "sandbox.browser.noVncEnabled"
-	name := func(b *browserFile) (string, *bool) {
-		if b.NoVNCEnabled == nil && b.EnableNoVNC != nil {
-			return "sandbox.browser.enableNoVnc", b.EnableNoVNC
-		}
-		return key, b.NoVNCEnabled
-	}
-	agentName, agentValue := name(agent)
-	globalName, globalValue := name(global)
-	if agentValue != nil {
-		return pickNamed(m, naming{key, agentName}, agentValue, nil, fallback)
-	}
-	return pickNamed(m, naming{key, globalName}, nil, globalValue, fallback)
 }
 
 // prune merges sandbox.prune.*.

@@ -64,9 +64,7 @@ func (s *Sandbox) narrow(f *sandboxFile) {
 	s.Sync.narrow(orEmpty(f.Sync))
 	s.Egress.narrow(orEmpty(f.Egress))
 	s.Docker.narrow(orEmpty(f.Docker))
-	browser := orEmpty(f.Browser)
-	s.Browser.Enabled = s.Browser.Enabled && !isFalse(browser.Enabled)
-	s.Browser.AllowHostControl = s.Browser.AllowHostControl && !isFalse(browser.AllowHostControl)
+	s.narrowBrowser(orEmpty(f.Browser))
 }
 
 // accessOrder has the least access first.

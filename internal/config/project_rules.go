@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 )
 
 // projectRule says what a key may do in a file that was found in a project and
@@ -75,10 +77,15 @@ var projectRules = map[string]map[projectRule]string{
 		ruleRisky: "image user env setupCommand gpus seccompProfile apparmorProfile binds",
 	},
 	"browser": {
-		ruleFalse: "enabled allowHostControl",
-		ruleTrust: "containerPrefix cdpPort vncPort noVncPort headless noVncEnabled enableNoVnc autoStart autoStartTimeoutMs",
-		ruleRisky: "image network cdpSourceRange binds",
+		ruleNone:   "allowHostControl", // true is refused everywhere
+		ruleFalse:  "enabled evaluate uploads dangerouslyNoSandbox dangerouslyIgnoreCertificates",
+		ruleLower:  "memory pidsLimit shmSize tabs idleMinutes",
+		ruleWord:   "profile view control cdp",
+		ruleWithin: "downloads egress",
+		ruleTrust:  "containerPrefix cdpPort vncPort noVncPort headless noVncEnabled enableNoVnc autoStart autoStartTimeoutMs engine viewport",
+		ruleRisky:  "image network cdpSourceRange binds",
 	},
+	"downloads": {ruleLower: "maxBytes maxFiles", ruleTrust: "into"},
 	"llm": {
 		ruleWithin: "budgets timeouts limits",
 		ruleWord:   "unpriced",
@@ -112,6 +119,10 @@ var strictWords = map[string][]string{
 	"sync.protect":            {"blocked"},
 	"egress.mode":             {string(EgressOff), string(EgressEnforce)},
 	"docker.network":          {"none"},
+	"browser.profile":         {string(browserkeys.ProfileEphemeral)},
+	"browser.view":            {string(browserkeys.ViewOff)},
+	"browser.control":         {string(browserkeys.ControlOff)},
+	"browser.cdp":             {string(browserkeys.CDPOff)},
 	"llm.unpriced":            {"refuse"},
 	"agentLLM.bodyPolicy":     {"strict"},
 	"relay.protect":           {"blocked"},

@@ -78,7 +78,10 @@ const permissive = `{
 			network: "bridge", readOnlyRoot: false, capDrop: ["NET_RAW"], memory: "8g", pidsLimit: 1000, cpus: 8,
 			dangerouslyAllowReservedContainerTargets: true, dangerouslyAllowExternalBindSources: true, dangerouslyAllowContainerNamespaceJoin: true,
 		},
-		browser: {enabled: true, allowHostControl: true}, sync: {mode: "auto"},
+		browser: {
+			enabled: true, evaluate: true, profile: "agent", cdp: "operator", dangerouslyNoSandbox: true, dangerouslyIgnoreCertificates: true,
+			egress: {mode: "public", allow: ["a.example.org"], private: ["10.0.0.0/8"], services: [5432]},
+		}, sync: {mode: "auto"},
 		egress: {mode: "public", allow: ["a.example.org"], private: ["10.0.0.0/8"], services: [5432]},
 	}, llm: {bodyPolicy: "open"}}]},
 	llm: {unpriced: "count"},

@@ -33,7 +33,7 @@ func (u Ulimit) MarshalJSON() ([]byte, error) {
 	if u.Soft != nil || u.Hard != nil {
 		return json.Marshal(ulimitPair{u.Soft, u.Hard})
 	}
-	return textOrNumber(u.Text, u.Number)
+	return amount.TextOrNumber(u.Text, u.Number)
 }
 
 // UnmarshalJSON reads a string, a number or an object.
@@ -45,7 +45,7 @@ func (u *Ulimit) UnmarshalJSON(b []byte) (err error) {
 		u.Soft, u.Hard = pair.Soft, pair.Hard
 		return err
 	}
-	u.Text, u.Number, err = readTextOrNumber(b)
+	u.Text, u.Number, err = amount.ReadTextOrNumber(b)
 	return err
 }
 

@@ -33,13 +33,9 @@ func New(names *egress.Service) *Service {
 	return &Service{Installation: names.Installation, egress: names, Idle: DefaultIdle, open: map[string]*Session{}}
 }
 
-// EgressOf returns the egress of a browser: that of its agent, public addresses if the
-// agent's says nothing.
+// EgressOf returns the egress of a browser.
 func EgressOf(p *plan.Plan) (*config.Egress, error) {
-	c := p.Agent.Sandbox.Egress
-	if c.ModeIsDefault() {
-		c.Mode = config.EgressPublic
-	}
+	c := p.Agent.Sandbox.BrowserEgress()
 	return &c, nil
 }
 

@@ -130,8 +130,17 @@ func (s *Shape) look() {
 		return
 	}
 	s.described = true
-	for member := range s.GoType.Fields() {
+	s.lookAt(s.GoType)
+}
+
+// lookAt adds the keys of a type, those of the types that it embeds too.
+func (s *Shape) lookAt(t reflect.Type) {
+	for member := range t.Fields() {
 		tag := parseTag(member.Tag)
+		if member.Anonymous && len(tag) == 0 {
+			s.lookAt(member.Type)
+			continue
+		}
 		if part := tag["accept"]; part != "" {
 			s.foreign = append(s.foreign, openclawkeys.Accepted[part]...)
 			continue

@@ -59,5 +59,7 @@ var named = map[string]Check{
 	"user":           checkWord,
 	"variantID":      checkVariantID,
 	"word":           checkWord,
+	"viewport":       checkViewport,
 	"workdir":        checkWorkdir,
+	"workspacePath":  checkWorkspacePath,
 }

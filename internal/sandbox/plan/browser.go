@@ -13,16 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// What a browser's sandbox has, where the machine can enforce it.
-const (
-	BrowserMemory = 1 << 30
-	BrowserPids   = 512
-	// BrowserShm is what /dev/shm holds: with the usual 64 MiB a browser crashes at the
-	// second large page.
-	BrowserShm = 256 << 20
-	// BrowserHome is a directory in memory that ends with the sandbox.
-	BrowserHome = "/tmp"
-)
+// BrowserHome is a directory in memory that ends with the sandbox.
+const BrowserHome = "/tmp"
 
 // imageKey is the key of an agent's image.
 const imageKey = "sandbox.docker.image"
@@ -42,9 +34,9 @@ func (p *Plan) Browser() (*Plan, error) {
 	b.Spec = &sandbox.Spec{
 		Name: name, Kind: sandbox.KindBrowser, ScopeKey: p.ScopeKey, AgentID: p.Spec.AgentID, Account: p.Spec.Account,
 		Image: browser.Image, Workdir: BrowserHome, User: browserUser(p.Spec.User),
-		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: BrowserShm, Network: "none", CapDrop: []string{"ALL"},
+		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: browser.ShmSize, Network: "none", CapDrop: []string{"ALL"},
 		AppArmorProfile: p.Spec.AppArmorProfile,
-		Limits:          sandbox.Limits{Defaults: sandbox.Defaults{Memory: BrowserMemory, Pids: BrowserPids}},
+		Limits:          sandbox.Limits{Defaults: sandbox.Defaults{Memory: browser.Memory, Pids: browser.PidsLimit}},
 	}
 	b.Spec.ConfigHash, err = specHash(b.Spec)
 	return &b, err
