@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tracing"
 )
 
 // listTimeout bounds how long a scrape asks the engines for their sandboxes, and
@@ -22,9 +24,10 @@ const (
 
 // Sandboxes counts and logs the starts and the ends of a manager's sandboxes, and
 // shows how many there are.
-func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger) {
+func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger, tracer *tracing.Tracer) {
 	s := &sandboxes{
 		log:     log,
+		tracer:  tracer,
 		starts:  r.Counter("atoll_sandbox_starts_total", "Starts of sandboxes, by backend, verb (create, recreate, start, restart, resume, fork, refuse) and result (ok, failed, cancelled).", "backend", "verb", "result"),
 		seconds: r.Histogram("atoll_sandbox_start_seconds", "Time until a sandbox was ready, by backend and verb.", metrics.Seconds(), "backend", "verb"),
 		removed: r.Counter("atoll_sandboxes_removed_total", "Sandboxes that were removed, by backend.", "backend"),
@@ -36,6 +39,7 @@ func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger) {
 
 type sandboxes struct {
 	log     *slog.Logger
+	tracer  *tracing.Tracer
 	starts  *metrics.Counters
 	seconds *metrics.Histograms
 	removed *metrics.Counters
@@ -44,6 +48,7 @@ type sandboxes struct {
 // watch counts and logs one start or end.
 func (s *sandboxes) watch(ctx context.Context, a *sandbox.Activity) {
 	backend, line := known(a.Backend), s.line(a)
+	s.trace(ctx, a)
 	switch {
 	case a.Verb == sandbox.ActivityRemove:
 		s.removed.With(backend).Inc()
@@ -56,6 +61,17 @@ func (s *sandboxes) watch(ctx context.Context, a *sandbox.Activity) {
 		s.seconds.With(backend, a.Verb).Observe(a.Took.Seconds())
 		s.log.LogAttrs(ctx, slog.LevelInfo, "sandbox started", append(line, slog.Duration("took", a.Took))...)
 	}
+}
+
+// trace makes the span of a start that was for a run.
+func (s *sandboxes) trace(ctx context.Context, a *sandbox.Activity) {
+	if a.Verb == sandbox.ActivityRemove {
+		return
+	}
+	s.tracer.Record(&tracing.Done{
+		Name: "sandbox " + a.Verb, Run: logid.Of(ctx, "run"), Begun: a.Begun, Took: a.Took, Error: tracing.Code(a.Err, "sandbox_failed"),
+		Attributes: tracing.Attributes{"atoll.sandbox": a.Name, "atoll.backend": a.Backend, "atoll.agent": a.Agent},
+	})
 }
 
 func (s *sandboxes) line(a *sandbox.Activity) []slog.Attr {

@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/membudget"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/run"
+	"github.com/atoll-run/atoll/internal/tracing"
 )
 
 // Options configure a Server.
@@ -40,6 +41,7 @@ type Options struct {
 	Metrics   *metrics.Registry // nil makes one
 	Logger    *slog.Logger      // nil discards
 	Limit     Limit
+	Tracer    *tracing.Tracer   // nil traces nothing
 	Inbound   *membudget.Budget // memory of bodies that arrive; nil is access.NewInbound
 }
 

@@ -84,20 +84,22 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) {
 		ctx = logid.With(logid.Copy(ctx, c.ctx()), "run", task.ID)
 		s.logBegin(ctx, task, begun.Fresh)
-		s.execute(ctx, task.ID, begun, ring)
+		s.execute(ctx, task, begun, ring)
 	}, begun.Release, end), nil
 }
 
 // execute runs a task until its end is in the store, where readers look for it,
 // also if it failed.
-func (s *Server) execute(ctx context.Context, id string, begun *run.AcceptedRun, ring func(run.Event)) {
-	receipt, err := begun.Run(ctx, ring)
+func (s *Server) execute(ctx context.Context, task *Task, begun *run.AcceptedRun, ring func(run.Event)) {
+	span := s.beginSpan(task)
+	receipt, err := begun.Run(ctx, func(e run.Event) { s.traceTool(task.ID, &e); ring(e) })
 	if store.IsTransient(err) {
-		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", id, "error", err)
-		err = store.Retry(s.active.ctx, func() error { return s.Runs.Resume(s.active.ctx, id) }, func(error) {})
+		s.Logger.WarnContext(ctx, "the end of a run cannot be written now; it is tried again", "run", task.ID, "error", err)
+		err = store.Retry(s.active.ctx, func() error { return s.Runs.Resume(s.active.ctx, task.ID) }, func(error) {})
 	}
+	endSpan(span, receipt, err)
 	if err != nil {
-		s.Logger.ErrorContext(ctx, "the end of a run could not be written down", "run", id, "error", err)
+		s.Logger.ErrorContext(ctx, "the end of a run could not be written down", "run", task.ID, "error", err)
 		return
 	}
 	if receipt != nil {

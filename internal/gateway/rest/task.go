@@ -22,7 +22,8 @@ type Task struct {
 	GraphID  string
 	Agent    string
 	Account  string
-	Trace    string // traceparent of the request; "" if it has none
+	Trace    string // id of the trace that the request names; "" if it names none
+	Parent   string // its header traceparent
 	Model    string
 	Messages []chat.Message
 	Budget   grant.Budget
@@ -64,7 +65,7 @@ func (c *call) task(b *api.RunRequest) (*Task, error) {
 		ID: id, GraphID: cmp.Or(b.GraphID, defaultGraph), Agent: b.Agent, Account: account, Model: b.Model, Messages: messages(b),
 		Budget:  grant.Budget{MicroUSD: int64(math.Ceil(b.Budget.USD * 1e6)), Tokens: b.Budget.Tokens},
 		Timeout: time.Duration(b.Timeout) * time.Second, Memory: b.Memory, Branch: string(key),
-		Trace: traceparent.TraceID(c.r.Header.Get(traceparent.Header)),
+		Trace: traceparent.TraceID(c.r.Header.Get(traceparent.Header)), Parent: c.r.Header.Get(traceparent.Header),
 	}, nil
 }
 

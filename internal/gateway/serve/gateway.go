@@ -39,6 +39,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	"github.com/atoll-run/atoll/internal/tracing"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -99,6 +100,7 @@ type Gateway struct {
 	ports    *portproxy.Proxy
 	server   *gateway.Server
 	inbound  *membudget.Budget
+	tracer   *tracing.Tracer // nil if no collector is configured
 	work     sync.WaitGroup
 	closers  []func() // what was opened, in order
 }
@@ -129,7 +131,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 
 // open makes the parts, each from those before it.
 func (g *Gateway) open(ctx context.Context, listen []string) error {
-	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openWork, g.openSandboxes, g.openProtocols, g.openE2B} {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openTracing, g.openWork, g.openSandboxes, g.openProtocols, g.openE2B} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -160,8 +162,9 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	g.worker.tracer = g.tracer
 	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
-	monitor.Sandboxes(g.parts.Manager, g.parts.Models.Metrics(), g.logger)
+	monitor.Sandboxes(g.parts.Manager, g.parts.Models.Metrics(), g.logger, g.tracer)
 	options := SessionOptions(g.parts, g.worker)
 	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
@@ -223,7 +226,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	}
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
-	options.Inbound, options.Made = g.inbound, g.made
+	options.Inbound, options.Made, options.Tracer = g.inbound, g.made, g.tracer
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.mcp = mcp.NewHandler(g.logger)

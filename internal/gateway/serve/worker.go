@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	"github.com/atoll-run/atoll/internal/tracing"
 )
 
 // Worker carries out the tasks of sessions, many at once, through one proxy.
@@ -34,6 +35,7 @@ type Worker struct {
 	parts  *Parts
 	models *service.Proxy
 	cpu    cpuSemaphore
+	tracer *tracing.Tracer // nil traces nothing
 }
 
 var _ session.Worker = (*Worker)(nil)
@@ -87,7 +89,22 @@ func TaskRun(account, task string) string {
 // Work implements session.Worker. To begin and to end a task takes a turn; to talk
 // with a model, which is mostly waiting, takes none.
 func (g *Worker) Work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
-	ctx = logid.With(logid.With(ctx, "task", job.ID), "run", cmp.Or(job.Terms.Run, TaskRun(job.Account, job.ID)))
+	run := cmp.Or(job.Terms.Run, TaskRun(job.Account, job.ID))
+	span := g.beginTask(job, run)
+	outcome, err := g.work(logid.With(logid.With(ctx, "task", job.ID), "run", run), job, func(e session.Event) { g.traceTool(run, &e); tell(e) })
+	span.End(failureCode(err), nil)
+	return outcome, err
+}
+
+// failureCode returns the code of a task's error; "" if there is none.
+func failureCode(err error) string {
+	if failure, ok := errors.AsType[*session.Failure](err); ok {
+		return failure.Code
+	}
+	return tracing.Code(err, "failed")
+}
+
+func (g *Worker) work(ctx context.Context, job *session.Job, tell func(session.Event)) (*session.Outcome, error) {
 	w, err := g.begin(ctx, job, tell)
 	if err != nil {
 		return nil, notStarted(err)

@@ -21,6 +21,6 @@ func (a *Service) AuditLog() (*MeteredLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.audit = newMeteredLog(log, &a.metrics)
+	a.audit = newMeteredLog(log, a)
 	return a.audit, nil
 }

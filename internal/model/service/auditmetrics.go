@@ -12,14 +12,17 @@ import (
 // request holds all that the metrics of models are about.
 type MeteredLog struct {
 	*audit.Log
+	service                                  *Service
 	requests, denied, tokens, cost, unpriced *metrics.Counters
 	relayed, egress, egressBytes             *metrics.Counters
 	approvals, logins, files, commands       *metrics.Counters
 	firstByte, total                         *metrics.Histograms
 }
 
-func newMeteredLog(log *audit.Log, r *metrics.Registry) *MeteredLog {
+func newMeteredLog(log *audit.Log, a *Service) *MeteredLog {
+	r := &a.metrics
 	return &MeteredLog{
+		service:     a,
 		Log:         log,
 		requests:    r.Counter("atoll_llm_requests_total", "Requests to models, by dialect and status.", "dialect", "status"),
 		denied:      r.Counter("atoll_llm_denied_total", "Requests that were refused, by dialect.", "dialect"),
@@ -43,6 +46,9 @@ func (l *MeteredLog) Append(e audit.Event) error {
 	switch e := e.(type) {
 	case *audit.ModelRequest:
 		l.count(e)
+		if l.service.OnCall != nil {
+			l.service.OnCall(e)
+		}
 	case *audit.GitEvent:
 		l.relayed.With(e.Step).Inc()
 	case *audit.EgressEvent:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/model/usage"
@@ -20,6 +21,8 @@ import (
 type Service struct {
 	*provide.Installation
 	metrics metrics.Registry
+	// OnCall, if set, is told of every request to a model that is over, or was refused.
+	OnCall func(*audit.ModelRequest)
 
 	mu     sync.Mutex
 	ledger *usage.Ledger

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/metrics"
 	"github.com/atoll-run/atoll/internal/relay"
+	"github.com/atoll-run/atoll/internal/tracing"
 )
 
 // pushMeters count deliveries of commits.
@@ -32,10 +33,21 @@ func (d *Deliverer) push(ctx context.Context, relays *Relays, project *relay.Pro
 	}
 	d.pushes.over.With(outcome).Inc()
 	d.pushes.seconds.With(outcome).Observe(took.Seconds())
+	d.Tracer.Record(&tracing.Done{Name: "push", Run: record.Run, Begun: begun, Took: took, Error: tracing.Code(err, outcome), Attributes: tracing.Attributes{
+		"vcs.ref.head.name": branch, "atoll.outcome": outcome, "atoll.commits": commits(record),
+	}})
 	if err != nil {
 		d.Logger.WarnContext(ctx, "push over", "run", record.Run, "branch", branch, "account", record.Account, "agent", record.Agent, "outcome", outcome, "step", record.Step, "took", took, "error", err)
 		return err
 	}
 	d.Logger.InfoContext(ctx, "push over", "run", record.Run, "branch", branch, "account", record.Account, "agent", record.Agent, "outcome", outcome, "pullRequest", record.PullURL, "took", took)
 	return nil
+}
+
+// commits returns how many commits there are to push, as far as that is known.
+func commits(r *relay.Record) int {
+	if r.Report == nil {
+		return 0
+	}
+	return len(r.Report.Commits)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/rewrite"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/secret"
+	"github.com/atoll-run/atoll/internal/tracing"
 )
 
 // Dir holds mirrors, quarantines and records, below the state directory.
@@ -40,6 +41,7 @@ type Deliverer struct {
 	models    *service.Service // has the audit log
 	approvals *approval.Queue
 	pushes    pushMeters
+	Tracer    *tracing.Tracer // nil traces nothing
 }
 
 // New returns the delivery of an installation.

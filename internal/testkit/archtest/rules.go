@@ -40,7 +40,7 @@ func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/logid", "internal/audit/traceparent", "internal/secret/tokencache", "internal/secret/secretstore", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev", "internal/h1", "internal/egress/hostname"},
 		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/loopback", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol", "internal/egress/preset"},
-		{"internal/confined", "internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
+		{"internal/confined", "internal/tracing", "internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/checkout", "internal/store", "internal/guest"},
 		{"internal/config", "internal/contentpolicy", "internal/machine", "internal/runtime/rootfs", "internal/agent/preset"},
 		{"internal/policy", "internal/egress/rule", "internal/egress/inject", "internal/terminal", "internal/audit", "internal/approval", "internal/model/usage", "internal/model/grant"},
@@ -96,6 +96,8 @@ func homes() map[string][]string {
 		"github.com/google/jsonschema-go":        {"internal/config", "internal/tool"},
 		"github.com/coder/websocket":             {"internal/browser", "internal/gateway/browsers", "internal/gateway/protocol", "internal/gateway/terminal"},
 		"github.com/prometheus":                  {"internal/gateway"},
+		"go.opentelemetry.io":                    {"internal/tracing"},
+		"google.golang.org/protobuf":             {"internal/tracing"},
 		"github.com/modelcontextprotocol":        {"internal/mcp"},
 		"github.com/chromedp":                    {"internal/browser"},
 		"golang.org/x/crypto/ssh":                {"internal/sshserver"},
