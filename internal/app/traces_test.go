@@ -71,7 +71,9 @@ func TestARunIsATraceAtTheCollector(t *testing.T) {
 	if over.Error != nil || over.Delivery == nil || over.Delivery.Pull == "" {
 		t.Fatalf("%+v, %+v", over, over.Delivery)
 	}
-	eventually(t, "not all spans came", func() bool { return len(collector.named(trace, "run worker")) == 1 && len(collector.named(trace, "chat ")) == 1 })
+	eventually(t, "not all spans came", func() bool {
+		return len(collector.named(trace, "run worker")) == 1 && len(collector.named(trace, "chat ")) == 1
+	})
 	run := collector.named(trace, "run worker")[0]
 	if hex.EncodeToString(run.GetParentSpanId()) != parent || run.GetStatus().GetMessage() != "" {
 		t.Errorf("%v", run)
