@@ -31,6 +31,8 @@ func (t Toolset) works(name string) bool {
 		return t.Set.NoFetch == nil && t.Set.Networked != nil
 	case "web_search":
 		return t.Set.Search != nil
+	case "browser":
+		return t.Set.Browser != nil && t.Set.NoBrowser == nil
 	case "memory_search", "memory_get":
 		return t.Set.Recall != nil
 	case "sessions_list", "sessions_history":

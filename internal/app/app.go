@@ -52,9 +52,10 @@ func OpenWith(ctx context.Context, s *provide.Settings, logger *slog.Logger) (*A
 	installation.Follow, installation.FindMade = sync.Follow, sandboxes.Finder(installation)
 	names := egress.New(models, commits.Approvals())
 	installation.Manager.SetupEgress, installation.Manager.TrustedRoots = names.ForSetup, names.TrustedRoots
+	pages := browsers.New(names)
 	return &App{
-		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names),
-		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names, Browsers: browsers.New(names),
+		Installation: installation, Models: models, Commits: commits, Agents: host.New(models, commits, names, pages),
+		Runs: execute.New(models, commits, names, sync), Sync: sync, Egress: names, Browsers: pages,
 	}, nil
 }
 

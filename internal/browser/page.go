@@ -9,18 +9,24 @@ import (
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 
 	"github.com/atoll-run/atoll/internal/browser/devtools"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
-// Page is one tab.
+// Page is one tab. Leave it.
 type Page struct {
 	ID          string
+	Record      Record
+	Dialogs     Dialogs
 	session     *devtools.Session
 	loadTimeout time.Duration
+	refs        refs
+	left        chan struct{}
 }
 
 // State is where a page is.
@@ -50,11 +56,27 @@ func (b *Browser) Page(ctx context.Context, id string) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{ID: id, session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout}
-	_, err = cdp.Call(ctx, p.session, page.Enable, page.EnableParams{})
-	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
-	return p, errors.Join(err, err2)
+	p := &Page{ID: id, session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout, left: make(chan struct{})}
+	p.watchDialogs(p.session)
+	p.record(p.session)
+	if err := p.enable(ctx); err != nil {
+		p.Leave()
+		return nil, err
+	}
+	return p, nil
 }
+
+// enable has the browser tell what the page does.
+func (p *Page) enable(ctx context.Context) error {
+	_, err := cdp.Call(ctx, p.session, page.Enable, page.EnableParams{})
+	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
+	_, err3 := cdp.Call(ctx, p.session, runtime.Enable, cdp.Empty{})
+	_, err4 := cdp.Call(ctx, p.session, network.Enable, network.EnableParams{})
+	return errors.Join(err, err2, err3, err4)
+}
+
+// Leave ends the use of the tab, which stays open.
+func (p *Page) Leave() { close(p.left) }
 
 // CheckURL refuses what is not a page of the web: files of the sandbox, pages of the
 // browser itself, scripts.
@@ -79,8 +101,6 @@ func (p *Page) Navigate(ctx context.Context, address string) (*State, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.loadTimeout)
 	defer cancel()
 	loaded := cdp.Events(waiting, p.session, page.LoadEventFired)
-	stop := p.dismissDialogs(waiting)
-	defer stop()
 	begun, err := cdp.Call(waiting, p.session, page.Navigate, page.NavigateParams{URL: address})
 	if err != nil {
 		return nil, err
@@ -100,21 +120,6 @@ func (p *Page) Navigate(ctx context.Context, address string) (*State, error) {
 		state.Loading = !isLoaded
 	}
 	return state, err
-}
-
-// dismissDialogs answers no to every dialog that the page opens: it would stop.
-func (p *Page) dismissDialogs(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	opened := cdp.Events(ctx, p.session, page.JavascriptDialogOpening)
-	go func() {
-		for _, err := range opened {
-			if err != nil {
-				return
-			}
-			_, _ = cdp.Call(ctx, p.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
-		}
-	}()
-	return cancel
 }
 
 // State returns where the page is.

@@ -22,16 +22,12 @@ var pngHead = []byte("\x89PNG\r\n\x1a\n")
 func (p *Page) Screenshot(ctx context.Context, whole bool) ([]byte, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
 	if whole {
-		metrics, err := cdp.Call(ctx, p.session, page.GetLayoutMetrics, cdp.Empty{})
+		clip, err := p.wholeClip(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if metrics.CSSContentSize == nil {
-			return nil, errors.New("the browser does not say how large the page is")
-		}
 		beyond := true
-		params.CaptureBeyondViewport = &beyond
-		params.Clip = &page.Viewport{Width: Width, Height: min(max(metrics.CSSContentSize.Height, 1), maxHeight), Scale: 1}
+		params.CaptureBeyondViewport, params.Clip = &beyond, clip
 	}
 	taken, err := cdp.Call(ctx, p.session, page.CaptureScreenshot, params)
 	if err != nil {

@@ -129,3 +129,17 @@ func printable(text string, most int) string {
 	}
 	return strings.ToValidUTF8(clean[:most], "") + "…"
 }
+
+// Clean returns a text of a page without control characters and marks that change the
+// direction of writing, and with nothing that looks like a ref of ours.
+func Clean(text string) string {
+	return escaped(strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return -1
+	}, text))
+}

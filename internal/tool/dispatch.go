@@ -42,6 +42,9 @@ type Options struct {
 	SearchCount int      // results unless asked for another number; 0: the usual one
 	NoSearch    error    // why there is none
 
+	Browser   Browser // nil: there is none
+	NoBrowser error   // why there is none
+
 	Sessions Sessions // nil: none are kept
 	Recall   Recall   // nil: there is none
 }

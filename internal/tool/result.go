@@ -27,7 +27,7 @@ type Result struct {
 	Images  []Image `json:"images,omitempty"`
 	// Details are for programs: what the text says, in fields.
 	Details any `json:"details,omitempty"`
-	// Where is "isolated", "networked", "host" or "atoll", Sandbox the name of the
+	// Where is "isolated", "networked", "host", "atoll" or "browser", Sandbox the name of the
 	// sandbox and Image what that is made of. Set fills them in.
 	Where   string `json:"where"`
 	Sandbox string `json:"sandbox,omitempty"`
@@ -75,6 +75,7 @@ func isBeyondModel(err error) bool {
 func (c *call) finish(r *Result) *Result {
 	r.Text = cutMiddle(strings.ToValidUTF8(r.Text, "\uFFFD"), MaxText)
 	switch {
+	case r.Where == WhereBrowser:
 	case c.tool.Ours:
 		r.Where = WhereAtoll
 	case c.at.Host:

@@ -28,6 +28,7 @@ func enums() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[processAction](): enumOf(processActions()),
 		reflect.TypeFor[stream]():        enumOf(streams()),
+		reflect.TypeFor[BrowserAction](): enumOf(BrowserActions()),
 	}
 }
 

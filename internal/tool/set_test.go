@@ -44,7 +44,7 @@ func TestAll(t *testing.T) {
 		}
 	}
 	want := []string{
-		"exec", "process", "read", "write", "edit", "apply_patch", "ls", "grep", "view_image", "web_fetch", "web_search",
+		"exec", "process", "read", "write", "edit", "apply_patch", "ls", "grep", "view_image", "web_fetch", "web_search", "browser",
 		"sessions_list", "sessions_history", "memory_search", "memory_get",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

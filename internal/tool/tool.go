@@ -42,7 +42,7 @@ var all = sync.OnceValue(func() []Tool {
 	return []Tool{
 		execTool(), processTool(),
 		readTool(), writeTool(), editTool(), patchTool(), lsTool(), grepTool(), imageTool(),
-		fetchTool(), searchTool(),
+		fetchTool(), searchTool(), browserTool(),
 		sessionsListTool(), sessionsHistoryTool(), memorySearchTool(), memoryGetTool(),
 	}
 })

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent"
 	"github.com/atoll-run/atoll/internal/agent/chat"
 	"github.com/atoll-run/atoll/internal/agent/prompt"
+	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/config"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -36,13 +37,15 @@ type Host struct {
 	models  *service.Service
 	commits *deliver.Deliverer
 	egress  *egress.Service
+	// browsers are those beside the sandboxes of sessions.
+	browsers *browsers.Service
 
 	backgrounds backgrounds
 }
 
 // New returns the agents of an installation.
-func New(models *service.Service, relay *deliver.Deliverer, names *egress.Service) *Host {
-	h := &Host{Installation: models.Installation, models: models, commits: relay, egress: names}
+func New(models *service.Service, relay *deliver.Deliverer, names *egress.Service, b *browsers.Service) *Host {
+	h := &Host{Installation: models.Installation, models: models, commits: relay, egress: names, browsers: b}
 	h.backgrounds.ctx, h.backgrounds.stop = context.WithCancel(context.Background())
 	return h
 }

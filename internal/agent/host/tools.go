@@ -92,7 +92,12 @@ func (h *Host) toolbox(ctx context.Context, s *provide.ReadySandbox, who provide
 	if err != nil {
 		return nil, err
 	}
-	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, host: h, account: who.Account, release: func() { end(); s.Release() }}, nil
+	leave, err := h.useBrowser(p, s, who, &o)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &Toolbox{Set: tool.New(o), Plan: p, Notices: s.Notices, sandbox: s, host: h, account: who.Account, release: func() { leave(); end(); s.Release() }}, nil
 }
 
 // Caller is the session of a plan, to tools. On the host only the lists for all

@@ -20,6 +20,9 @@ var _ cdp.Session = (*Session)(nil)
 // Session returns the session of an id that the browser gave; "" is the browser's own.
 func (c *Conn) Session(id string) *Session { return &Session{c, id} }
 
+// Err returns why the connection is over, or nil while it is open.
+func (s *Session) Err() error { return s.conn.Err() }
+
 // Call makes a call and waits for its answer.
 func (s *Session) Call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.conn.CallTimeout)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/browser/actions"
 	"github.com/atoll-run/atoll/internal/config"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -59,6 +60,7 @@ func (s *Service) use(name string, who provide.Subject) *Session {
 	found := s.open[name]
 	if found == nil {
 		found = &Session{service: s, who: who, name: name}
+		found.driver = actions.NewDriver(found)
 		s.open[name] = found
 	}
 	found.users++

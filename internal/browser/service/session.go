@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/browser/actions"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
@@ -27,6 +28,7 @@ type Session struct {
 	service *Service
 	who     provide.Subject
 	name    string // of the sandbox
+	driver  *actions.Driver
 
 	users int         // guarded by mu of service
 	idle  *time.Timer // ends it; guarded by mu of service

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -205,6 +206,9 @@ func explainPair(p *plan.Plan) *networkedHalf {
 
 func explainTool(p *plan.Plan, name string) *explainedTool {
 	d := tool.Decide(p.Tools, name)
+	if t, ok := tool.Find(name); ok {
+		d = host.Decide(t, p, tool.Caller{Policy: p.Tools})
+	}
 	x := &explainedTool{Name: policy.NormalizeTool(name), Allowed: d.Allowed, Reason: d.Reason, Fix: console.OrEmpty(d.Fix)}
 	if p.Router.Paired() {
 		x.Half = p.Router.Tool(name).Half

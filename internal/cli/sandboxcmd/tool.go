@@ -96,7 +96,7 @@ func runToolList(e *env, o toolListOptions) error {
 func listTools(p *plan.Plan) (list []listedTool) {
 	caller := host.Caller(p)
 	for _, t := range tool.All() {
-		d := t.Decide(caller.Policy)
+		d := host.Decide(t, p, caller)
 		list = append(list, listedTool{
 			Name: t.Name, Aliases: console.OrEmpty(t.Aliases), Description: t.Description, Schema: t.Schema(),
 			Allowed: d.Allowed, Reason: d.Reason, Half: p.Router.Tool(t.Name).Half,

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/browser/actions"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// NoBrowser returns why a session has no browser; nil if it has one.
+func NoBrowser(p *plan.Plan) error {
+	switch {
+	case !p.Sandboxed:
+		return errhint.With(errors.New("the session is not sandboxed, and browsers are in sandboxes only"), "set sandbox.mode to all")
+	case !p.Agent.Sandbox.Browser.Enabled:
+		return tool.ErrNoBrowser
+	}
+	return nil
+}
+
+// Tool is the tool browser of one session. It starts the browser at its first call.
+type Tool struct {
+	*Session
+	options actions.Options
+}
+
+// Tool returns the tool of a subject. The caller calls Release.
+func (s *Service) Tool(who provide.Subject, o actions.Options) (*Tool, error) {
+	used, err := s.Use(who)
+	if err != nil {
+		return nil, err
+	}
+	return &Tool{used, o}, nil
+}
+
+// Do implements tool.Browser.
+func (t *Tool) Do(ctx context.Context, a *tool.BrowserArgs) (*tool.Result, error) {
+	r, err := t.driver.Do(ctx, a, t.options)
+	if r != nil {
+		r.Sandbox = t.name
+	}
+	return r, err
+}
+
+// Running implements actions.Source.
+func (r *Session) Running(ctx context.Context) (*actions.Running, error) {
+	b, err := r.Browser(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &actions.Running{Browser: b.Browser, Number: b.Number, Why: b.Why}, nil
+}
+
+// Hold has the tool refuse calls while a person uses the browser.
+func (r *Session) Hold(who string) (release func(), err error) { return r.driver.Hold(who) }

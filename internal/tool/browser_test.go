@@ -1,0 +1,54 @@
+package tool_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/tool"
+)
+
+// calledBrowser keeps the arguments of the last call.
+type calledBrowser struct{ args tool.BrowserArgs }
+
+func (b *calledBrowser) Do(_ context.Context, a *tool.BrowserArgs) (*tool.Result, error) {
+	b.args = *a
+	return &tool.Result{Where: tool.WhereBrowser}, nil
+}
+
+// TestBrowserArguments: the schema is small, and the words of OpenClaw mean the same.
+func TestBrowserArguments(t *testing.T) {
+	b, ok := tool.Find("browser")
+	if size := len(b.Schema()); !ok || size > 3<<10 {
+		t.Errorf("the schema has %d bytes", size)
+	}
+	used := &calledBrowser{}
+	all := policy.ResolveTools(config.ToolLists{Global: config.ToolList{AlsoAllow: []string{"browser"}}}, "")
+	set := tool.New(tool.Options{Caller: tool.Caller{Policy: all}, Isolated: &tool.Location{}, Browser: used})
+	for args, want := range map[string]tool.BrowserArgs{
+		`{"action":"open","targetUrl":"https://a.example/"}`:                                          {Action: "open", URL: "https://a.example/"},
+		`{"action":"act","request":{"kind":"click","ref":"e7","doubleClick":true}}`:                   {Action: "click", Ref: "e7", Double: true},
+		`{"action":"act","kind":"type","ref":"e1","text":"x","submit":true,"profile":"openclaw"}`:     {Action: "type", Ref: "e1", Text: "x", Submit: true},
+		`{"action":"act","request":{"kind":"drag","startRef":"e1","endRef":"e2"},"targetId":"t2"}`:    {Action: "drag", Ref: "e1", To: "e2", Tab: "t2"},
+		`{"action":"act","kind":"wait","timeMs":10}`:                                                  {Action: "wait", Ms: 10},
+		`{"action":"dialog","accept":true,"promptText":"yes"}`:                                        {Action: "dialog", Accept: true, Text: "yes"},
+		`{"action":"snapshot","snapshotFormat":"ai","refs":"aria","compact":true,"interactive":true}`: {Action: "snapshot", Interactive: true},
+		`{"action":"screenshot","fullPage":true,"type":"jpeg"}`:                                       {Action: "screenshot", FullPage: true},
+		`{"action":"click","ref":"e7"}`:                                                               {Action: "click", Ref: "e7"},
+	} {
+		if _, err := set.Call(t.Context(), "browser", jsontext.Value(args)); err != nil {
+			t.Errorf("%s: %v", args, err)
+		} else if got := used.args; got.Action != want.Action || got.URL != want.URL || got.Ref != want.Ref || got.To != want.To || got.Tab != want.Tab || got.Text != want.Text || got.Ms != want.Ms || got.Double != want.Double || got.Submit != want.Submit || got.Accept != want.Accept {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	for _, args := range []string{`{"action":"fly"}`, `{"action":"open"}`, `{"action":"press"}`, `{"action":"wait","ms":30001}`, `{"action":"click","wrong":1}`, `{}`, `[]`} {
+		if err := b.Check(jsontext.Value(args)); err == nil {
+			t.Errorf("%s is taken", args)
+		}
+	}
+	t.Logf("schema: %d bytes", len(b.Schema()))
+}
