@@ -20,8 +20,8 @@ import (
 func rulesOf(rules ...string) *api.SandboxEgress { return &api.SandboxEgress{Allow: rules} }
 
 // internetFor gives a site an internet, with a git repository at git.example, and its
-// operator rules for two names.
-func internetFor(t *testing.T, s *site) {
+// operator rules for two names. It returns the proxy that leads there.
+func internetFor(t *testing.T, s *site) string {
 	t.Helper()
 	repository := filepath.Join(s.dir, "repository")
 	for _, line := range []string{
@@ -52,6 +52,7 @@ func internetFor(t *testing.T, s *site) {
 	t.Cleanup(func() { _ = n.Close() })
 	egress := map[string]any{"mode": "enforce", "allow": []any{"shop.example", "git.example", map[string]any{"host": "api.example", "methods": []any{"GET"}}}, "upstream": n.Proxy}
 	s.set("agents.list", []any{map[string]any{"id": "api", "sandbox": map[string]any{"egress": egress}}})
+	return n.Proxy
 }
 
 // curl asks a name from inside a sandbox, and returns what it answered.

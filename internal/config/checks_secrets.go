@@ -43,19 +43,20 @@ func checkSecretUse(c *checker, at *path, n *node) {
 		return
 	}
 	agents := n.get("agents")
-	check := func(at *path, sandbox *node) {
-		allow := sandbox.get("egress").get("allow")
+	check := func(at *path, parent *node) {
+		allow := parent.get("egress").get("allow")
 		if allow == nil {
 			return
 		}
 		inside := map[string]string{} // names of secrets by their variable
 		for i, item := range allow.items {
-			c.secretOfRule(at.under("sandbox.egress.allow").item(i), item, n.get("secrets"), inside)
+			c.secretOfRule(at.under("egress.allow").item(i), item, n.get("secrets"), inside)
 		}
 	}
-	check(globalAt, agents.get("defaults").get("sandbox"))
+	check(globalAt.child("sandbox"), agents.get("defaults").get("sandbox"))
+	check(at.child("e2b"), n.get("e2b"))
 	for _, a := range agentNodes(at.child("agents"), agents) {
-		check(a.at, a.node.get("sandbox"))
+		check(a.at.child("sandbox"), a.node.get("sandbox"))
 	}
 }
 

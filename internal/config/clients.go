@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // mcpFile is mcp as it may be written.
 type mcpFile struct {
 	AllowDestroy *bool    `json:"allowDestroy" doc:"An MCP client may remove its sandbox without asking the person."`
@@ -17,7 +19,26 @@ func (c *Config) MCP() (allowDestroy, keepRunning bool) {
 // e2bFile is e2b as it may be written.
 type e2bFile struct {
 	Templates map[string]string `json:"templates" keys:"word" check:"line" doc:"Images of the templates that E2B's clients name, by name; base is the image of agent api if it is not here."`
+	Egress    *egressFile       `json:"egress" doc:"Which names outside the sandboxes of E2B's clients reach, in place of sandbox.egress of agent api."`
 }
 
 // E2BTemplates returns the images of the templates that E2B's clients name.
 func (c *Config) E2BTemplates() map[string]string { return orEmpty(c.file.E2B).Templates }
+
+// UseE2BEgress gives an agent what the sandboxes of E2B's clients reach, in place of its own
+// egress: nothing, unless e2b.egress says so. On an error it reaches nothing.
+func (c *Config) UseE2BEgress(a *Agent) error {
+	const at = "e2b.egress."
+	m := &merge{cfg: c, origins: map[string]Origin{}}
+	e, err := m.egress(at, orEmpty(orEmpty(c.file.E2B).Egress), &egressFile{})
+	if err != nil {
+		e = builtinEgress()
+	}
+	e.ModelHosts = a.Sandbox.Egress.ModelHosts
+	a.Sandbox.Egress = e
+	for key, origin := range m.origins {
+		a.Origins[egressKey+strings.TrimPrefix(key, at)] = origin
+	}
+	c.limits.agent(a)
+	return err
+}

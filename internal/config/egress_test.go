@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	stdcmp "cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -194,4 +196,31 @@ func FuzzAllowRule(f *testing.F) {
 			t.Errorf("%q is written as %q (- first, + again):\n%s", text, e.Allow[0], diff)
 		}
 	})
+}
+
+// What E2B's clients reach takes the place of an agent's own egress, with its origins, and
+// is nothing where no file says so.
+func TestUseE2BEgress(t *testing.T) {
+	const own = `{agents: {defaults: {sandbox: {egress: {mode: "public", services: [5432], deny: ["a.example"]}}}}`
+	for src, want := range map[string]string{
+		own + "}": "off [] [] [] default",
+		own + ",\ne2b: {egress: {mode: 'enforce', allow: ['pypi.org'], deny: ['b.example']}}}": "enforce [pypi.org] [b.example] [] e2b.egress.mode",
+	} {
+		c, err := config.Parse("/project/atoll.json5", []byte(src), testEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := c.Resolve(config.APIAgent)
+		if err == nil {
+			err = c.UseE2BEgress(a)
+		}
+		e := &a.Sandbox.Egress
+		at := a.Origins["sandbox.egress.mode"]
+		if got := fmt.Sprint(e.Mode, e.Allow, e.Deny, e.Services, stdcmp.Or(at.Path, at.Source)); err != nil || strings.ReplaceAll(want, " ", "") != strings.ReplaceAll(got, " ", "") {
+			t.Errorf("%s: %s, %v", src, got, err)
+		}
+		if len(e.Allow) > 0 && (e.Allow[0].At.Path != "e2b.egress.allow[0]" || e.Allow[0].At.Line != 2) {
+			t.Errorf("%+v", e.Allow[0].At)
+		}
+	}
 }

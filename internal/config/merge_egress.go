@@ -13,7 +13,7 @@ import (
 
 const egressKey = "sandbox.egress."
 
-// egress merges sandbox.egress.*, or the same keys of a browser, below the key at.
+// egress merges sandbox.egress.*, or the same keys of a browser or of e2b, below the key at.
 func (m *merge) egress(at string, agent, global *egressFile) (Egress, error) {
 	e := builtinEgress()
 	e.Mode = pick(m, at+"mode", agent.Mode, global.Mode, e.Mode)

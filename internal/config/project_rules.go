@@ -99,7 +99,7 @@ var projectRules = map[string]map[projectRule]string{
 	"llmBudgets":       {ruleLower: "run session agent"},
 	"outbound":         {ruleRisky: "caFile"},
 	"mcp":              {ruleFalse: "allowDestroy", ruleTrust: "onExit"},
-	"e2b":              {ruleRisky: "templates"},
+	"e2b":              {ruleRisky: "templates egress"},
 	"relay": {
 		ruleWithin: "limits",
 		ruleWord:   "protect",

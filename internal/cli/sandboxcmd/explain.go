@@ -20,8 +20,8 @@ import (
 
 type explainOptions struct {
 	console.SubjectFlags
-	tool, path string
-	asJSON     bool
+	tool, path  string
+	asJSON, e2b bool
 }
 
 func newExplainCommand(e *env) *cobra.Command {
@@ -35,7 +35,8 @@ It asks no engine and creates nothing: what it shows is what the next command
 would get.`,
 		Example: `  atoll sandbox explain
   atoll sandbox explain --session agent:work:telegram:42 --tool browser
-  atoll sandbox explain --path /workspace/notes.md --json`,
+  atoll sandbox explain --path /workspace/notes.md --json
+  atoll sandbox explain --e2b`,
 		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Check(cmd); err != nil {
@@ -47,6 +48,8 @@ would get.`,
 	o.Add(cmd)
 	cmd.Flags().StringVar(&o.tool, "tool", "", "also say whether this tool may be used, and why")
 	cmd.Flags().StringVar(&o.path, "path", "", "also say where this path is, on both sides")
+	cmd.Flags().BoolVar(&o.e2b, "e2b", false, "say what applies to the sandboxes of E2B's clients")
+	cmd.MarkFlagsMutuallyExclusive("e2b", "agent")
 	console.JSONFlag(cmd, &o.asJSON)
 	return cmd
 }
@@ -56,7 +59,7 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	if err != nil {
 		return e.ConfigError(err, o.asJSON)
 	}
-	p, err := settings.Plan(o.Who())
+	p, err := settings.Plan(o.who(settings.Config))
 	if err != nil {
 		return e.ConfigError(console.WithCode(console.ExitUsage, err), o.asJSON)
 	}
@@ -82,6 +85,19 @@ func runExplain(ctx context.Context, e *env, o explainOptions) error {
 	}
 	e.printExplanation(settings, p, x)
 	return nil
+}
+
+// who returns the subject that the flags name.
+func (o *explainOptions) who(c *config.Config) provide.Subject {
+	who := o.Who()
+	if o.e2b {
+		who.AgentID = config.APIAgent
+		who.Adjust = func(agent *config.Agent) {
+			_ = c.UseE2BEgress(agent) // the configuration was checked; on an error it reaches nothing
+			o.Adjust(agent)
+		}
+	}
+	return who
 }
 
 // explanation is the JSON form of explain.

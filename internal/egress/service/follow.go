@@ -38,16 +38,20 @@ func (s *Service) now() *provide.Settings {
 	return s.follower.now
 }
 
-// planNow returns a plan whose agent has the egress that is configured now. An agent that
-// is no longer there has none.
-func (s *Service) planNow(p *plan.Plan) *plan.Plan {
+// planNow returns a plan whose agent has the egress that is configured now, and adjusted if
+// there is something to adjust. An agent that is no longer there has none.
+func (s *Service) planNow(p *plan.Plan, adjust func(*config.Config, *config.Agent) error) *plan.Plan {
 	now := s.now()
 	if now == s.Settings || p.Agent == nil {
 		return p
 	}
 	agent, next := *p.Agent, *p
 	agent.Sandbox.Egress = config.Egress{Mode: config.EgressOff, Limits: agent.Sandbox.Egress.Limits, ModeAt: config.Origin{Source: removed}}
-	if resolved, err := now.Config.Resolve(agent.ID); err == nil {
+	resolved, err := now.Config.Resolve(agent.ID)
+	if err == nil && adjust != nil {
+		err = adjust(now.Config, resolved)
+	}
+	if err == nil {
 		agent.Sandbox.Egress = resolved.Sandbox.Egress
 	}
 	next.Agent = &agent
@@ -143,7 +147,7 @@ func (s *Service) replace(next *provide.Settings) {
 	f.mu.Unlock()
 	var changing sync.WaitGroup
 	for _, e := range open {
-		changing.Go(func() { e.change(s.planNow(e.plan)) })
+		changing.Go(func() { e.change(s.planNow(e.plan, e.options.Adjust)) })
 	}
 	changing.Wait()
 }

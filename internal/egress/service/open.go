@@ -28,7 +28,10 @@ const grantLife = 24 * time.Hour
 type Options struct {
 	// Config returns what is wanted, services included, of a plan whose agent has the
 	// egress that is configured now. It is called again when the configuration changes.
-	Config  func(*plan.Plan) (*config.Egress, error)
+	Config func(*plan.Plan) (*config.Egress, error)
+	// Adjust, if set, changes the egress of an agent whose configuration was read again
+	// to what the plan's agent has.
+	Adjust  func(*config.Config, *config.Agent) error
 	Account string
 	// Grant is the open grant whose commands are served; nil opens one that ends with
 	// the egress.
@@ -93,7 +96,7 @@ func Of(half policy.Half) func(*plan.Plan) (*config.Egress, error) {
 func (s *Service) Open(ctx context.Context, box *sandbox.Handle, p *plan.Plan, o Options) (*Egress, error) {
 	s.Refresh(ctx)
 	settings := s.now()
-	c, err := o.Config(s.planNow(p))
+	c, err := o.Config(s.planNow(p, o.Adjust))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func (s *Service) Open(ctx context.Context, box *sandbox.Handle, p *plan.Plan, o
 	e.unwatch = context.AfterFunc(g.Context(), e.end)
 	s.follow(e)
 	if s.now() != settings { // they changed while it was being opened
-		e.change(s.planNow(p))
+		e.change(s.planNow(p, o.Adjust))
 	}
 	return e, nil
 }

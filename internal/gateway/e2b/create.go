@@ -133,7 +133,7 @@ func (c *call) create() error {
 		return err
 	}
 	r, err := c.Made.Create(c.ctx(), &sandboxes.Request{
-		CreateSandbox: body, Account: c.caller.Account, MostSandboxes: c.Access.Limiter.Quota(c.caller).Sandboxes, Bound: c.caller.Account != "",
+		CreateSandbox: body, Account: c.caller.Account, MostSandboxes: c.Access.Limiter.Quota(c.caller).Sandboxes, Bound: true, E2B: true,
 	})
 	if errors.Is(err, sandbox.ErrNoImage) {
 		return noImage(body.Image, q.TemplateID)

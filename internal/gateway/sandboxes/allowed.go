@@ -14,13 +14,13 @@ import (
 var ErrLimit = errors.New("the operator's limit is lower")
 
 // checkAllowed refuses what a caller that is bound to an account may not ask for: limits
-// and rules beyond those that the operator has configured for agent api.
+// and rules beyond those that the operator has configured.
 func (s *Service) checkAllowed(ctx context.Context, q *Request, p *plan.Plan) error {
 	if !q.Bound {
 		return nil
 	}
 	if q.Egress != nil {
-		operators, err := s.configured()
+		operators, err := s.configured(q.E2B)
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type Request struct {
 	Account       string // whose it is
 	MostSandboxes int    // that the account may have; 0 is no limit
 	Bound         bool   // by a caller that is bound to the account, and may not go beyond the operator's limits and rules
+	E2B           bool   // by a client of E2B: it reaches what e2b.egress says
 }
 
 // Create makes a sandbox and starts it. On an error nothing is left.
@@ -81,7 +82,12 @@ func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
 func (s *Service) subject(q *Request, id string) provide.Subject {
 	return provide.Subject{
 		SessionKey: "agent:" + config.APIAgent + ":" + id, Account: q.Account, MostSandboxes: q.MostSandboxes, Made: true,
-		Adjust: func(agent *config.Agent) { adjust(s.In.Settings, agent, q.CreateSandbox) },
+		Adjust: func(agent *config.Agent) {
+			if use := useEgress(q.E2B); use != nil {
+				_ = use(s.In.Config, agent) // on an error it reaches nothing, and configured returns it
+			}
+			adjust(s.In.Settings, agent, q.CreateSandbox)
+		},
 	}
 }
 
@@ -141,7 +147,7 @@ func (s *Service) newRecord(q *Request, id string, p *plan.Plan) *Record {
 	}
 	r := &Record{
 		ID: id, Template: q.Template, Name: p.Spec.Name, Account: q.Account, Phase: Creating, Created: s.Now().UTC(), OnDeadline: OnDeadlineRemove, Metadata: q.Metadata,
-		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), AccessToken: rand.Text(), Request: q.CreateSandbox, Bound: q.Bound},
+		Details: Details{SessionKey: p.Spec.ScopeKey, WorkspaceDir: p.Layout.WorkspaceDir, Workdir: p.Spec.Workdir, Env: p.Env.Passed, AllowSecret: p.Agent.Sandbox.AllowSecretEnv, PortToken: rand.Text(), AccessToken: rand.Text(), Request: q.CreateSandbox, Bound: q.Bound, E2B: q.E2B},
 	}
 	r.Deadline = r.Created.Add(timeout)
 	if q.OnDeadline != "" {

@@ -67,13 +67,26 @@ func egressOf(configured *config.Egress, rules []string) config.Egress {
 	return e
 }
 
-// configured returns the egress that the operator has written for agent api.
-func (s *Service) configured() (*config.Egress, error) {
+// configured returns the egress that the operator has written for agent api, or for E2B's
+// clients.
+func (s *Service) configured(e2b bool) (*config.Egress, error) {
 	agent, err := s.In.Config.Resolve(config.APIAgent)
 	if err != nil {
 		return nil, err
 	}
-	return &agent.Sandbox.Egress, nil
+	if use := useEgress(e2b); use != nil {
+		err = use(s.In.Config, agent)
+	}
+	return &agent.Sandbox.Egress, err
+}
+
+// useEgress returns what changes the egress of agent api to that of E2B's clients; nil for
+// other sandboxes.
+func useEgress(e2b bool) func(*config.Config, *config.Agent) error {
+	if !e2b {
+		return nil
+	}
+	return (*config.Config).UseE2BEgress
 }
 
 // checkRulesAllowed refuses rules that go beyond the operator's own.
@@ -151,7 +164,7 @@ type wanted func(operators *config.Egress) (*config.Egress, error)
 // openNames opens names in a sandbox, for as long as a grant can live. It is nil if there
 // are none.
 func (s *Service) openNames(ctx context.Context, r *Record, h *sandbox.Handle, p *plan.Plan, want wanted) (*names, error) {
-	operators, err := s.configured()
+	operators, err := s.configured(r.Details.E2B)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +176,7 @@ func (s *Service) openNames(ctx context.Context, r *Record, h *sandbox.Handle, p
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Egress.Open(ctx, h, withEgress(p, operators), egress.Options{Config: want.of, Account: r.Account, Grant: g})
+	e, err := s.Egress.Open(ctx, h, withEgress(p, operators), egress.Options{Config: want.of, Adjust: useEgress(r.Details.E2B), Account: r.Account, Grant: g})
 	if err != nil || e == nil {
 		return nil, errors.Join(err, g.Close())
 	}

@@ -55,6 +55,7 @@ type Details struct {
 	PortToken    string            `json:"portToken"`      // that requests to its ports need
 	AccessToken  string            `json:"accessToken"`    // that requests of E2B's clients to work in it need
 	Bound        bool              `json:"bound,omitzero"` // see Request
+	E2B          bool              `json:"e2b,omitzero"`   // see Request
 	// Request is what it was made from.
 	Request *api.CreateSandbox `json:"request"`
 }

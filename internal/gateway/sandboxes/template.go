@@ -35,7 +35,7 @@ func (s *Service) Fork(ctx context.Context, source *Record, q *Request) (*Record
 	if err := check(&request); err != nil {
 		return nil, err
 	}
-	return s.create(ctx, &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: q.MostSandboxes, Bound: source.Details.Bound || q.Bound}, source)
+	return s.create(ctx, &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: q.MostSandboxes, Bound: source.Details.Bound || q.Bound, E2B: source.Details.E2B}, source)
 }
 
 // makeFrom makes the sandbox of a record with the files of another.
@@ -67,7 +67,7 @@ func (s *Service) copyFiles(ctx context.Context, source *Record, who provide.Sub
 // subjectOf returns the session that a sandbox was made for, with what it was made
 // from.
 func (s *Service) subjectOf(r *Record) provide.Subject {
-	return s.subject(&Request{CreateSandbox: r.Details.Request, Account: r.Account}, r.ID)
+	return s.subject(&Request{CreateSandbox: r.Details.Request, Account: r.Account, E2B: r.Details.E2B}, r.ID)
 }
 
 // pause holds a sandbox that runs, until resume is called.
@@ -99,7 +99,7 @@ func (s *Service) Snapshot(ctx context.Context, source *Record, name string, mos
 	}
 	request := *source.Details.Request
 	request.Workspace = nil
-	q := &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: mostSandboxes, Bound: source.Details.Bound}
+	q := &Request{CreateSandbox: &request, Account: source.Account, MostSandboxes: mostSandboxes, Bound: source.Details.Bound, E2B: source.Details.E2B}
 	return s.keepSnapshot(ctx, source, q, name)
 }
 
