@@ -76,16 +76,17 @@ func installSDKs(dir, tools string) error {
 	return all.Wait()
 }
 
-// installPython makes a wheel and installs it into a virtual environment.
+// installPython makes a wheel, installs it into a virtual environment and tests it there.
 func installPython(ctx context.Context, dir string) error {
 	if err := os.CopyFS(filepath.Join(dir, "python"), os.DirFS("../../sdk/python")); err != nil {
 		return err
 	}
 	return steps(ctx, dir, `
-MYPYPATH=python/src /usr/bin/mypy --strict --python-version 3.9 --cache-dir /dev/null --scripts-are-modules python/src/atoll python/examples/*.py
+MYPYPATH=python/src /usr/bin/mypy --strict --python-version 3.9 --cache-dir /dev/null --scripts-are-modules python/src/atoll python/examples/*.py python/test/*.py
 /usr/bin/python3 -m pip -q --no-cache-dir wheel --no-index --no-build-isolation --no-deps -w . ./python
 /usr/bin/python3 -m venv --without-pip venv
 /usr/bin/python3 -m pip -q --no-cache-dir --python venv/bin/python install --no-index --no-deps ./atoll-0.1.0-py3-none-any.whl
+PYTHONDONTWRITEBYTECODE=1 venv/bin/python -W error -m unittest discover -s python/test
 `)
 }
 

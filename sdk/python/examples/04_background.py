@@ -4,8 +4,8 @@ from atoll import Sandbox
 
 with Sandbox() as box:
     server = box.start("echo ready; exec sleep 1000")
-    for name, data in server.output():
-        print(name, data.decode().strip())
+    for wrote in server.output():
+        print(wrote.stream, wrote.data.decode().strip())
         break
     again = box.process(server.id)
     print("running:", again.running)

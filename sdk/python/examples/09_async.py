@@ -1,22 +1,26 @@
-"""Several at once, with asyncio."""
+"""Servers inside are reached through the gateway, several at once, with asyncio."""
 
 import asyncio
 
 from atoll import AsyncSandbox
 
 
-async def square(n: int) -> int:
+async def greet(name: str) -> str:
     async with AsyncSandbox() as box:
-        started = await box.start(f"echo $(({n} * {n}))")
-        same = await box.process(started.id)
-        return int((await same.wait()).stdout)
+        await box.files.write("index.html", f"hello {name}")
+        started = await box.start("exec python3 -u -m http.server 8000 2>&1")
+        server = await box.process(started.id)
+        async for _ in server.output():  # it says that it serves
+            break
+        answer = await box.port(8000).fetch("/index.html")
+        return f"{answer.status} {answer.text}"
 
 
 async def main() -> None:
-    print(await asyncio.gather(*(square(n) for n in range(4))))
+    print(await asyncio.gather(*(greet(name) for name in ("Ann", "Ben", "Cleo"))))
 
 
 asyncio.run(main())
 
 # Output:
-# [0, 1, 4, 9]
+# ['200 hello Ann', '200 hello Ben', '200 hello Cleo']

@@ -5,8 +5,8 @@
         print(box.run("python3 -c 'print(6*7)'").stdout)
 """
 
-from ._async import AsyncFiles, AsyncProcess, AsyncSandbox
-from ._client import Client
+from ._async import AsyncFiles, AsyncPort, AsyncProcess, AsyncSandbox, AsyncTerminal
+from ._client import Client, Response
 from ._errors import (
     AtollError,
     CommandError,
@@ -18,14 +18,17 @@ from ._errors import (
     UnreachableError,
 )
 from ._files import Change, FileInfo, Files
-from ._process import Process
+from ._process import Output, Process
 from ._results import Metrics, Result, SandboxInfo, Template
 from ._sandbox import Port, Sandbox
+from ._terminal import Terminal
 
 __all__ = [
     "AsyncFiles",
+    "AsyncPort",
     "AsyncProcess",
     "AsyncSandbox",
+    "AsyncTerminal",
     "AtollError",
     "Change",
     "Client",
@@ -38,11 +41,14 @@ __all__ = [
     "LimitError",
     "Metrics",
     "NotFoundError",
+    "Output",
     "Port",
     "Process",
+    "Response",
     "Result",
     "Sandbox",
     "SandboxInfo",
     "Template",
+    "Terminal",
     "UnreachableError",
 ]

@@ -6,17 +6,29 @@ import asyncio
 import functools
 from typing import IO, Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, overload
 
-from ._client import Client
+from ._cancel import Call
+from ._client import Client, Response
 from ._files import Change, FileInfo, Files
-from ._process import Process
+from ._process import Output, Process
 from ._results import Metrics, Result, SandboxInfo, Template
 from ._sandbox import Command, Port, Sandbox, Writer
+from ._terminal import Terminal
 
 T = TypeVar("T")
 
 
 async def _wait(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    return await asyncio.get_running_loop().run_in_executor(None, functools.partial(call, *args, **kwargs))
+    """Return what a call returns. When the task is cancelled, so is the request that the call waits for."""
+    waiting = Call()
+    bound: Callable[[], T] = functools.partial(call, *args, **kwargs)
+    future = asyncio.get_running_loop().run_in_executor(None, lambda: waiting.run(bound))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        waiting.cancel()
+        await asyncio.wait({future})
+        future.exception()  # it was cancelled: how it ended does not matter
+        raise
 
 
 class _End:
@@ -98,6 +110,57 @@ class AsyncFiles:
         await _wait(self._files.download, source, target)
 
 
+class AsyncPort:
+    """Port, for asyncio."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self.url, self.headers = port.url, port.headers
+
+    async def fetch(self, path: str = "/", *, method: str = "GET", headers: Optional[Mapping[str, str]] = None, body: Union[None, str, bytes] = None, limit: int = 64 << 20) -> Response:
+        """Send a request to the port."""
+        return await _wait(self._port.fetch, path, method=method, headers=headers, body=body, limit=limit)
+
+
+class AsyncTerminal:
+    """Terminal, for asyncio."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    @property
+    def offset(self) -> int:
+        """Bytes that it showed so far: where another goes on."""
+        return self._terminal.offset
+
+    @property
+    def result(self) -> Optional[Result]:
+        """How the process ended, once output has."""
+        return self._terminal.result
+
+    def output(self) -> AsyncIterator[bytes]:
+        """Yield what it shows until the process ends."""
+        return _each(self._terminal.output())
+
+    async def write(self, data: Union[str, bytes]) -> None:
+        """Type."""
+        await _wait(self._terminal.write, data)
+
+    async def resize(self, rows: int, cols: int) -> None:
+        """Set its size."""
+        await _wait(self._terminal.resize, rows, cols)
+
+    async def close(self) -> None:
+        """Leave it. The process goes on."""
+        await _wait(self._terminal.close)
+
+    async def __aenter__(self) -> "AsyncTerminal":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
 class AsyncProcess:
     """Process, for asyncio."""
 
@@ -119,9 +182,9 @@ class AsyncProcess:
         """Return how it ended."""
         return await _wait(lambda: self._process.wait() if timeout is None else self._process.wait(timeout))
 
-    def output(self) -> AsyncIterator[Tuple[str, bytes]]:
-        """Yield what it writes."""
-        return _each(self._process.output())
+    def output(self, *, after: Optional[str] = None) -> AsyncIterator[Output]:
+        """Yield what it writes, from the beginning or after an output."""
+        return _each(self._process.output(after=after))
 
     async def write(self, data: Union[str, bytes], *, end: bool = False) -> None:
         """Write to its standard input."""
@@ -134,6 +197,10 @@ class AsyncProcess:
     async def signal(self, name: str, *, tree: bool = False) -> None:
         """Send a signal."""
         await _wait(self._process.signal, name, tree=tree)
+
+    async def terminal(self, *, offset: int = 0) -> AsyncTerminal:
+        """Show its terminal, from the beginning or an offset on."""
+        return AsyncTerminal(await _wait(self._process.terminal, offset=offset))
 
     async def kill(self) -> None:
         """End it and forget it."""
@@ -220,9 +287,9 @@ class AsyncSandbox:
         """Run a command and wait for its end. The writers are called in a thread."""
         return await _wait(self._sandbox.run, command, env=env, cwd=cwd, stdin=stdin, timeout=timeout, check=check, on_stdout=on_stdout, on_stderr=on_stderr)
 
-    async def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False) -> AsyncProcess:
+    async def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False, terminal: Optional[Tuple[int, int]] = None) -> AsyncProcess:
         """Start a command in the background."""
-        return AsyncProcess(await _wait(self._sandbox.start, command, env=env, cwd=cwd, timeout=timeout, stdin=stdin))
+        return AsyncProcess(await _wait(self._sandbox.start, command, env=env, cwd=cwd, timeout=timeout, stdin=stdin, terminal=terminal))
 
     async def processes(self) -> List[AsyncProcess]:
         """Return the commands in the background."""
@@ -232,9 +299,9 @@ class AsyncSandbox:
         """Return a command in the background that was started before."""
         return AsyncProcess(await _wait(self._sandbox.process, process_id))
 
-    def port(self, number: int) -> Port:
+    def port(self, number: int) -> AsyncPort:
         """Return where a server at a port of the sandbox is reached."""
-        return self._sandbox.port(number)
+        return AsyncPort(self._sandbox.port(number))
 
     async def metrics(self) -> Metrics:
         """Return what it uses."""

@@ -10,10 +10,13 @@ import socket
 import ssl
 import threading
 import urllib.parse
-from typing import IO, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from dataclasses import dataclass
+from typing import IO, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _local
-from ._errors import UnreachableError, error_of
+from ._cancel import waits_for
+from ._errors import AtollError, UnreachableError, error_of
+from ._websocket import WebSocket, handshake
 
 Body = Union[None, bytes, IO[bytes]]
 Query = Mapping[str, Union[None, str, int, bool, List[str]]]
@@ -22,6 +25,28 @@ Query = Mapping[str, Union[None, str, int, bool, List[str]]]
 _RETRIES = 2
 # _KEPT is how many connections are kept open.
 _KEPT = 8
+
+
+class Event(NamedTuple):
+    """An event of a stream; id is where another stream goes on."""
+
+    name: str
+    data: Any
+    id: str
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a server at a port of a sandbox answered."""
+
+    status: int
+    headers: Dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8", "replace")
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -76,12 +101,12 @@ class Client:
         self._keep(response, connection)
         return json.loads(text) if text else None
 
-    def events(self, method: str, path: str, *, query: Optional[Query] = None, body: Any = None) -> Iterator[Tuple[str, Any]]:
+    def events(self, method: str, path: str, *, query: Optional[Query] = None, body: Any = None, headers: Optional[Mapping[str, str]] = None) -> Iterator[Event]:
         """Yield the events of a stream. To close the iterator ends the stream."""
         content = None if body is None else json.dumps(body).encode()
-        response, connection = self.send(method, path, query=query, content=content, kind="application/json", accept="text/event-stream")
+        response, connection = self.send(method, path, query=query, content=content, kind="application/json", accept="text/event-stream", headers=headers)
         try:
-            yield from _parse_events(response)
+            yield from _parse_events(response, connection)
         finally:
             connection.close()
 
@@ -96,6 +121,7 @@ class Client:
         for attempt in range(_RETRIES + 1):
             connection = self._take()
             try:
+                waits_for(connection)
                 if connection.sock is None:
                     connection.connect()
             except OSError as err:  # nothing was sent
@@ -152,7 +178,35 @@ class Client:
             return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=ssl.create_default_context())
         return http.client.HTTPConnection(host, port, timeout=self._timeout)
 
+    def web_socket(self, path: str, *, query: Optional[Query] = None) -> WebSocket:
+        """Open a WebSocket."""
+        headers, accept = handshake()
+        response, connection = self.send("GET", path, query=query, headers=headers)
+        waits_for(None)
+        if response.status != 101 or response.headers.get("Sec-WebSocket-Accept") != accept:
+            connection.close()
+            raise AtollError({"code": "not_a_websocket", "detail": "the gateway's answer is no WebSocket"})
+        return WebSocket(response, connection)
+
+    def fetch(self, method: str, path: str, *, headers: Mapping[str, str], content: Body = None, limit: int) -> Response:
+        """Send a request for a port of a sandbox, without the token of the gateway."""
+        connection = self._connection()
+        try:
+            waits_for(connection)
+            connection.request(method, path, body=content, headers=dict(headers))
+            answer = connection.getresponse()
+            body = answer.read(limit + 1)
+        except (http.client.HTTPException, OSError) as err:
+            raise UnreachableError(f"the gateway does not answer: {err}", "is it running?") from err
+        finally:
+            waits_for(None)
+            connection.close()
+        if len(body) > limit:
+            raise AtollError({"code": "answer_too_large", "detail": f"the answer has more than {limit} bytes", "hint": "raise limit"})
+        return Response(answer.status, dict(answer.headers.items()), body)
+
     def _keep(self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection) -> None:
+        waits_for(None)
         if response.will_close or not response.isclosed():
             connection.close()
             return
@@ -184,19 +238,27 @@ def _encode(query: Optional[Query]) -> str:
     return "?" + urllib.parse.urlencode(pairs) if pairs else ""
 
 
-def _parse_events(response: http.client.HTTPResponse) -> Iterator[Tuple[str, Any]]:
-    name, data = "message", []  # type: Tuple[str, List[str]]
+def _parse_events(response: http.client.HTTPResponse, connection: http.client.HTTPConnection) -> Iterator[Event]:
+    name, mark, data = "message", "", []  # type: Tuple[str, str, List[str]]
     while True:
-        raw = response.readline()
+        waits_for(connection)
+        try:
+            raw = response.readline()
+        except (http.client.HTTPException, OSError) as err:
+            raise UnreachableError(f"the connection to the gateway broke: {err}") from err
+        finally:
+            waits_for(None)
         if not raw:
             return
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
         if line == "":
             if data:
-                yield name, json.loads("\n".join(data))
+                yield Event(name, json.loads("\n".join(data)), mark)
             name, data = "message", []
         elif line.startswith("event:"):
             name = line[6:].strip()
+        elif line.startswith("id:"):
+            mark = line[3:].strip()
         elif line.startswith("data:"):
             data.append(line[5:].lstrip(" "))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import io
 import json
 import os
 import tarfile
@@ -10,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any, Dict, Iterator, List, Mapping, Optional, Union
 
+from ._cancel import waits_for
 from ._client import Client, path_of
-from ._errors import NotFoundError, error_of
+from ._errors import NotFoundError, UnreachableError, error_of
 from ._results import moment
 
 _CHUNK = 1 << 20
@@ -79,11 +82,16 @@ class Files:
         response, connection = self._client.send("GET", route, query={"path": path}, accept="*/*", headers=headers)
         try:
             while True:
+                waits_for(connection)
                 chunk = response.read(_CHUNK)
+                waits_for(None)
                 if not chunk:
                     return
                 yield chunk
+        except (http.client.HTTPException, OSError) as err:
+            raise UnreachableError(f"the connection to the gateway broke: {err}") from err
         finally:
+            waits_for(None)
             connection.close()
 
     def write(self, path: str, content: Union[str, bytes, IO[bytes]], *, mode: Optional[int] = None, exclusive: bool = False) -> FileInfo:
@@ -137,7 +145,7 @@ class Files:
 
     def watch(self, path: str = ".", *, recursive: bool = False) -> Iterator[Change]:
         """Yield the changes in a directory. They are seen from the first next() on."""
-        for name, data in self._client.events("GET", self._at("watch"), query={"path": path, "recursive": recursive}):
+        for name, data, _ in self._client.events("GET", self._at("watch"), query={"path": path, "recursive": recursive}):
             if name == "problem":
                 raise error_of(data)
             if name == "change":
@@ -170,18 +178,27 @@ class Files:
 
     def download(self, source: str, target: str) -> None:
         """Copy a file or directory into a directory of this machine."""
-        read_end, write_end = os.pipe()
-
-        def fetch() -> None:
-            with os.fdopen(write_end, "wb") as pipe:
-                for chunk in self._stream(self._at("archive"), source, {}):
-                    pipe.write(chunk)
-
-        fetcher = threading.Thread(target=fetch, daemon=True)
-        fetcher.start()
-        with os.fdopen(read_end, "rb") as content, tarfile.open(fileobj=content, mode="r|") as archive:
+        with tarfile.open(fileobj=io.BufferedReader(_Chunks(self._stream(self._at("archive"), source, {})), _CHUNK), mode="r|") as archive:
             _extract(archive, target)
-        fetcher.join()
+
+
+class _Chunks(io.RawIOBase):
+    """A reader of chunks."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest: bytes = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = next(self._chunks, b"")
+        size = min(len(self._rest), len(buffer))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
 
 
 def _plain(entry: tarfile.TarInfo) -> Optional[tarfile.TarInfo]:

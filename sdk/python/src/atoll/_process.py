@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Any, Iterator, Mapping, Optional, Tuple, Union, overload
+from dataclasses import dataclass
+from typing import Any, Iterator, Mapping, Optional, Union, overload
 
 from ._client import Client, path_of
 from ._errors import error_of
 from ._results import Result
+from ._terminal import Terminal
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a process wrote to "stdout" or "stderr"."""
+
+    stream: str
+    data: bytes
+    lost: int
+    """Bytes before it that are not kept any more."""
+    id: str
+    """Where output(after=…) goes on."""
 
 
 class Process:
@@ -47,11 +61,12 @@ class Process:
             if until is not None and time.monotonic() >= until:
                 return None
 
-    def output(self) -> Iterator[Tuple[str, bytes]]:
-        """Yield what it writes, as ("stdout" or "stderr", bytes), from the beginning until it ends."""
-        for name, data in self._client.events("GET", self._at("output")):
+    def output(self, *, after: Optional[str] = None) -> Iterator[Output]:
+        """Yield what it writes until it ends, from the beginning or after an output. It waits for a reader that is slow."""
+        headers = {"Last-Event-ID": after} if after else {}
+        for name, data, mark in self._client.events("GET", self._at("output"), headers=headers):
             if name in ("stdout", "stderr"):
-                yield name, base64.b64decode(data["data"])
+                yield Output(name, base64.b64decode(data["data"]), data.get("lost", 0), mark)
             elif name == "problem":
                 raise error_of(data)
             elif name == "ended":
@@ -69,6 +84,10 @@ class Process:
     def signal(self, name: str, *, tree: bool = False) -> None:
         """Send a signal such as SIGINT, with tree=True to its descendants too."""
         self._client.call("POST", self._at("signal"), body={"signal": name, "tree": tree})
+
+    def terminal(self, *, offset: int = 0) -> Terminal:
+        """Show its terminal, if it was started with one, from the beginning or an offset on."""
+        return Terminal(self._client.web_socket(self._at("terminal"), query={"offset": offset}), offset)
 
     def kill(self) -> None:
         """End it with its descendants and forget it."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import codecs
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._client import Client, path_of, without_none
+from ._client import Client, Response, path_of, without_none
 from ._errors import AtollError, CommandError, NotFoundError, error_of
 from ._files import Files
 from ._process import Process
@@ -17,12 +16,18 @@ Command = Union[str, Sequence[str]]
 Writer = Callable[[str], None]
 
 
-@dataclass(frozen=True)
 class Port:
-    """A port of a sandbox: where requests go, and the headers that they need."""
+    """A port of a sandbox: where requests go, through a gateway that has a URL, and the headers that they need."""
 
-    url: str
-    headers: Dict[str, str]
+    def __init__(self, client: Client, url: str, headers: Dict[str, str]) -> None:
+        self._client = client
+        self.url = url
+        self.headers = headers
+
+    def fetch(self, path: str = "/", *, method: str = "GET", headers: Optional[Mapping[str, str]] = None, body: Union[None, str, bytes] = None, limit: int = 64 << 20) -> Response:
+        """Send a request to the port, through the gateway's own address or its socket, so that no name has to be resolved."""
+        content = body.encode() if isinstance(body, str) else body
+        return self._client.fetch(method, path, headers={**(headers or {}), **self.headers}, content=content, limit=limit)
 
 
 class Sandbox:
@@ -175,7 +180,7 @@ class Sandbox:
         decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("stdout", "stderr")}
         tell = {"stdout": on_stdout, "stderr": on_stderr}
         said: Dict[str, List[str]] = {"stdout": [], "stderr": []}
-        for name, data in self._client.events("POST", path_of(self.id, "exec"), body=body):
+        for name, data, _ in self._client.events("POST", path_of(self.id, "exec"), body=body):
             if name in said:
                 text = decoders[name].decode(base64.b64decode(data["data"]))
                 writer = tell[name]
@@ -189,10 +194,12 @@ class Sandbox:
                 return Result.of(data, "".join(said["stdout"]), "".join(said["stderr"]))
         raise AtollError({"code": "stream_ended", "detail": "the stream of the command ended before the command"})
 
-    def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False) -> Process:
-        """Start a command in the background, with stdin=True one that can be written to."""
+    def start(self, command: Command, *, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None, timeout: Optional[float] = None, stdin: bool = False, terminal: Optional[Tuple[int, int]] = None) -> Process:
+        """Start a command in the background: with stdin=True one that can be written to, with terminal=(rows, cols) at a terminal."""
         body = _command(command, env, cwd, timeout)
         body["stdin"] = stdin
+        if terminal is not None:
+            body["terminal"] = {"rows": terminal[0], "cols": terminal[1]}
         return Process(self._client, self.id, self._client.call("POST", path_of(self.id, "processes"), body=body))
 
     def processes(self) -> List[Process]:
@@ -204,9 +211,9 @@ class Sandbox:
         return Process(self._client, self.id, self._client.call("GET", path_of(self.id, "processes", process_id)))
 
     def port(self, number: int) -> Port:
-        """Return where a server at a port of the sandbox is reached, through a gateway that has a URL."""
+        """Return where a server at a port of the sandbox is reached."""
         url, host = self._client.port_address(number, self.id)
-        return Port(url, {"Host": host, "Atoll-Port-Token": self._info.port_token})
+        return Port(self._client, url, {"Host": host, "Atoll-Port-Token": self._info.port_token})
 
     def metrics(self) -> Metrics:
         """Return what it uses."""
