@@ -34,7 +34,18 @@ func (c *Client) open(ctx context.Context, route, path, part string) (io.ReadClo
 	if err != nil {
 		return nil, err
 	}
-	return response.Body, nil
+	return download{response.Body}, nil
+}
+
+// download is the content of a file or an archive.
+type download struct{ io.ReadCloser }
+
+// downloadStep is how much of a download is copied at once.
+const downloadStep = 256 << 10
+
+// WriteTo implements io.WriterTo, so that io.Copy takes large steps.
+func (d download) WriteTo(w io.Writer) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{d.ReadCloser}, make([]byte, downloadStep))
 }
 
 // WriteFile writes a file of a sandbox as a whole. Missing directories are made.

@@ -98,7 +98,47 @@ func TestGatewayPorts(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	_ = ws.CloseNow()
+	g.namesPortByHeader(ctx, t, box)
 	s.portsRefused(ctx, g, box)
+}
+
+// namesPortByHeader opens WebSockets to a port that the headers of E2B's clients name.
+func (g *gatewayProcess) namesPortByHeader(ctx context.Context, t *testing.T, box *api.Sandbox) {
+	t.Helper()
+	for _, c := range []struct {
+		path, id, port, token string
+		status                int
+	}{
+		{"", box.ID, "8000", box.PortToken, http.StatusSwitchingProtocols},
+		{"/", box.ID, "8000", box.PortToken, http.StatusSwitchingProtocols},
+		{"/a/b/?c=d", box.ID, "8000", box.PortToken, http.StatusSwitchingProtocols},
+		{"/", box.ID, "8000", "", http.StatusUnauthorized},
+		{"/", box.ID, "8000", box.PortToken + "x", http.StatusUnauthorized},
+		{"/", "aaaaaaaaaaaaaaaaaaaa", "8000", box.PortToken, http.StatusUnauthorized},
+		{"/", box.ID, "0", box.PortToken, http.StatusBadRequest},
+		{"/", box.ID, "", box.PortToken, http.StatusBadRequest},
+		{"/", box.ID, "8001", box.PortToken, http.StatusBadGateway},
+		{"/", box.ID, "49983", box.PortToken, http.StatusBadGateway}, // the gateway's own, by another token
+		{"/", "", "8000", box.PortToken, http.StatusUnauthorized},    // the control plane
+		{"/x/../y", box.ID, "8000", box.PortToken, http.StatusNotFound},
+	} {
+		header := http.Header{"E2b-Sandbox-Id": {c.id}, "E2b-Sandbox-Port": {c.port}, "E2b-Traffic-Access-Token": {c.token}}
+		ws, answer, err := websocket.Dial(ctx, "ws://"+g.address+"/e2b"+c.path, &websocket.DialOptions{HTTPHeader: header})
+		if answer == nil || answer.StatusCode != c.status {
+			t.Errorf("%+v: %v, %+v", c, err, answer)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if err := ws.Write(ctx, websocket.MessageText, []byte("there")); err != nil {
+			t.Error(err)
+		}
+		if _, data, err := ws.Read(ctx); err != nil || string(data) != "echo there" {
+			t.Errorf("%s: %q, %v", c.path, data, err)
+		}
+		_ = ws.CloseNow()
+	}
 }
 
 // portsRefused tries what must not reach a port.

@@ -87,7 +87,8 @@ func (t *routeTable) serve(w http.ResponseWriter, r *http.Request) {
 		t.server.refuse(w, r, refused)
 		return
 	}
-	if _, pattern := t.mux.Handler(r); pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
+	clean := path.Clean(r.URL.Path)
+	if _, pattern := t.mux.Handler(r); pattern == "" || clean != r.URL.Path && clean+"/" != r.URL.Path {
 		t.server.refuse(w, r, &refusal{status: http.StatusNotFound, reason: "no_websocket", detail: "no WebSocket is served at this path"})
 		return
 	}

@@ -96,6 +96,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del(sandboxHeader)
 	r.Header.Del(portHeader)
+	if r.URL.Path == "" {
+		r.URL.Path = "/"
+	}
 	if port == envd.Port {
 		s.Envd.ServeSandbox(w, r, id)
 		return

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,10 +32,12 @@ const (
 	// MaxRequests bounds the requests and WebSockets under way to one sandbox.
 	MaxRequests = 64
 	maxHeader   = 64 << 10 // of an answer from inside
-	gatewayWord = "atollgw_"
 	// trafficTokenHeader is what the clients of E2B send the token of ports in.
 	trafficTokenHeader = "E2b-Traffic-Access-Token" //nolint:gosec // the name of a header
 )
+
+// keyWords are what keys of the gateway begin with.
+var keyWords = []string{"atollgw_", "e2b_"}
 
 // hostForm matches the host name of a port: the port, the sandbox's id, and a name of
 // the gateway.
@@ -152,7 +155,7 @@ func rewrite(q *httputil.ProxyRequest, t *Target) {
 	for _, name := range []string{api.PortTokenHeader, trafficTokenHeader, "X-Access-Token", "X-Api-Key"} {
 		h.Del(name)
 	}
-	if strings.Contains(h.Get("Authorization"), gatewayWord) {
+	if slices.ContainsFunc(keyWords, func(word string) bool { return strings.Contains(h.Get("Authorization"), word) }) {
 		h.Del("Authorization")
 	}
 	cookies := q.Out.Cookies()

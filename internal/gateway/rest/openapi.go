@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,7 @@ type object = map[string]any
 func (s *Server) OpenAPI() ([]byte, error) {
 	schemas := schemaSet{}
 	paths := map[string]object{}
-	for i := range s.table {
-		r := &s.table[i]
+	for _, r := range slices.Concat(s.table, elsewhere) {
 		if paths[r.path] == nil {
 			paths[r.path] = object{}
 		}

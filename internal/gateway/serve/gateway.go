@@ -246,6 +246,7 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 		Access: g.access, Ports: g.ports,
 		Upgrades: []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
+			{Path: e2b.Path, Handler: g.e2b}, {Path: e2b.Path + "/{path...}", Handler: g.e2b}, // to ports of sandboxes, which have tokens
 		},
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
 	})
