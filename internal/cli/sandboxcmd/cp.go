@@ -12,6 +12,14 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
+// NewCpCommand returns the command `atoll cp`.
+func NewCpCommand(c *console.Env) *cobra.Command {
+	cmd := newCpCommand(&env{c})
+	cmd.Example = `  atoll cp openclaw-sbx-agent-api-q3wz:report.md .
+  atoll cp ./data openclaw-sbx-agent-api-q3wz:/workspace/data`
+	return cmd
+}
+
 func newCpCommand(e *env) *cobra.Command {
 	var o console.SubjectFlags
 	cmd := &cobra.Command{
