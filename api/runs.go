@@ -39,6 +39,12 @@ type Run struct {
 	KnownAs    string            `json:"knownAs,omitempty" doc:"The id as who asked for a task of a session knows it. It finds the run too."`
 	GraphID    string            `json:"graphId"`
 	Account    string            `json:"account,omitempty"`
+	Agent      string            `json:"agent,omitempty" doc:"Agent of the configuration."`
+	Task       string            `json:"task,omitempty" doc:"The beginning of what was asked, at most 4 KiB; of a summary 200 bytes."`
+	Branch     string            `json:"branch,omitempty" doc:"Key of the branch that its commits are for."`
+	Pull       string            `json:"pullRequest,omitempty" doc:"Address of the pull request with its commits."`
+	Trace      string            `json:"trace,omitempty" doc:"Id of its trace."`
+	WaitingFor string            `json:"waitingFor,omitempty" doc:"What it waits for: turn, approval, or why its branch is not free."`
 	Model      string            `json:"model"`
 	Sandbox    string            `json:"sandbox,omitempty"`
 	Image      string            `json:"image,omitempty" doc:"What the sandbox is made of."`
@@ -111,12 +117,21 @@ type RunQuery struct {
 	Account string `query:"account" doc:"Only this billing account."`
 	GraphID string `query:"graphId" doc:"Only this agent."`
 	Open    bool   `query:"open" doc:"Only those that are not over."`
+	State   string `query:"state" enum:"open|done|failed" doc:"Only those in this state."`
+	Error   string `query:"error" doc:"Only those that failed with this code."`
+	Model   string `query:"model" doc:"Only those of this model."`
+	Branch  string `query:"branch" doc:"Only those whose commits are for this branch."`
+	Since   string `query:"since" doc:"Only those accepted since this time (RFC 3339)."`
+	Until   string `query:"until" doc:"Only those accepted before this time (RFC 3339)."`
+	Text    string `query:"q" doc:"Only those whose task has this text, or whose id begins so."`
+	Fields  string `query:"fields" enum:"summary" doc:"summary leaves out the answer, notes and warnings, and shortens the task."`
 }
 
 // Runs is a page of runs, the latest first.
 type Runs struct {
-	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty" doc:"Cursor of the next page; absent if this is the last."`
+	Runs  []Run  `json:"runs"`
+	Next  string `json:"next,omitempty" doc:"Cursor of the next page; absent if this is the last."`
+	Total int    `json:"total" doc:"How many there are on all pages."`
 }
 
 // Event is an event of a run or of a task of a session.
@@ -170,4 +185,28 @@ type Events struct {
 type RunCost struct {
 	ID   string `json:"id"`
 	Bill Bill   `json:"bill"`
+}
+
+// ModelCall is one call of a model by a run, without what was said.
+type ModelCall struct {
+	ID         string    `json:"id"`
+	At         time.Time `json:"at"`
+	Asked      string    `json:"modelAsked"`
+	Model      string    `json:"model"`
+	Dialect    string    `json:"dialect"`
+	Status     int       `json:"status"`
+	Input      int64     `json:"inputTokens" doc:"Without those that were cached."`
+	Cached     int64     `json:"cachedInputTokens"`
+	CacheWrite int64     `json:"cacheWriteTokens"`
+	Output     int64     `json:"outputTokens"`
+	Reasoning  int64     `json:"reasoningTokens" doc:"Of the output."`
+	MicroUSD   int64     `json:"microUsd"`
+	Billed     bool      `json:"billed" doc:"The figure is the provider's; else it is our own."`
+	Priced     bool      `json:"priced"`
+	Crashed    bool      `json:"crashed,omitzero" doc:"Its process died, and what was reserved is charged."`
+}
+
+// ModelCalls are the calls of a run, the oldest first.
+type ModelCalls struct {
+	Calls []ModelCall `json:"calls"`
 }

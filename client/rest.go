@@ -37,6 +37,36 @@ func (c *Client) Costs(ctx context.Context, q api.CostQuery) (*api.Costs, error)
 	return get[api.Costs](ctx, c, "/api/v1/costs", q)
 }
 
+// CostSeries returns what was spent on models over time.
+func (c *Client) CostSeries(ctx context.Context, q api.SeriesQuery) (*api.CostSeries, error) {
+	return get[api.CostSeries](ctx, c, "/api/v1/costs/series", q)
+}
+
+// VerifyAudit has the whole audit log read, and returns whether it is whole.
+func (c *Client) VerifyAudit(ctx context.Context) (*api.AuditVerification, error) {
+	return do[api.AuditVerification](ctx, c, http.MethodPost, "/api/v1/audit/verify", nil)
+}
+
+// Variants lists the kinds of agents.
+func (c *Client) Variants(ctx context.Context) (*api.Variants, error) {
+	return get[api.Variants](ctx, c, "/api/v1/variants", nil)
+}
+
+// Doctor examines the gateway's machine.
+func (c *Client) Doctor(ctx context.Context) (*api.Doctor, error) {
+	return get[api.Doctor](ctx, c, "/api/v1/doctor", nil)
+}
+
+// Tokens lists the tokens of the gateway's callers.
+func (c *Client) Tokens(ctx context.Context) (*api.Tokens, error) {
+	return get[api.Tokens](ctx, c, "/api/v1/tokens", nil)
+}
+
+// Models lists the models that agents can ask.
+func (c *Client) Models(ctx context.Context) (*api.Models, error) {
+	return get[api.Models](ctx, c, "/api/v1/models", nil)
+}
+
 // Audit returns the last records of the audit log.
 func (c *Client) Audit(ctx context.Context, q api.AuditQuery) (*api.Audit, error) {
 	return get[api.Audit](ctx, c, "/api/v1/audit", q)

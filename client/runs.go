@@ -40,6 +40,11 @@ func (c *Client) Cost(ctx context.Context, id string) (*api.RunCost, error) {
 	return get[api.RunCost](ctx, c, pathWith(runs+"/", id, "/cost"), nil)
 }
 
+// RunCalls lists the calls of models of a run.
+func (c *Client) RunCalls(ctx context.Context, id string) (*api.ModelCalls, error) {
+	return get[api.ModelCalls](ctx, c, pathWith(runs+"/", id, "/calls"), nil)
+}
+
 // EventPage lists the events of a run after a number, without waiting.
 func (c *Client) EventPage(ctx context.Context, id string, after int64) (*api.Events, error) {
 	return get[api.Events](ctx, c, pathWith(runs+"/", id, "/events"), api.EventQuery{After: after})

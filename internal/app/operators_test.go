@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +122,7 @@ func TestOperatorsSee(t *testing.T) {
 	bad := finished(t, c, &api.RunRequest{GraphID: "broken", Message: "fail"})
 	eventually(t, "the end of both runs is not in the log", func() bool { return len(log.of("run over", "")) == 2 })
 	t.Run("log", func(t *testing.T) { checkRunLog(t, log, good, bad) })
+	t.Run("api", func(t *testing.T) { checkGroundwork(t, c, good, bad) })
 	text := s.scrape()
 	t.Run("metrics", func(t *testing.T) { checkMetrics(t, text, good.ID, "acme") })
 	t.Run("promtool", func(t *testing.T) { checkWithPromtool(t, text) })
@@ -216,5 +218,43 @@ func checkNamedMetrics(t *testing.T, text string) {
 				t.Errorf("%s: there is no metric %s", file, name)
 			}
 		}
+	}
+}
+
+// checkGroundwork asks for what pages about runs, costs and the audit log show.
+func checkGroundwork(t *testing.T, c *client.Client, good, bad *api.Run) {
+	t.Helper()
+	failed, err := c.Runs(t.Context(), api.RunQuery{State: "failed", Fields: "summary", Text: "FAIL"})
+	if err != nil || failed.Total != 1 || len(failed.Runs) != 1 || failed.Runs[0].ID != bad.ID || failed.Runs[0].Task != "fail" || failed.Runs[0].Agent != "main" {
+		t.Errorf("%+v, %v", failed, err)
+	}
+	calls, err := c.RunCalls(t.Context(), good.ID)
+	if err != nil || len(calls.Calls) != 1 || calls.Calls[0].Asked != "m" || calls.Calls[0].Status != http.StatusOK || calls.Calls[0].MicroUSD != good.Bill.MicroUSD {
+		t.Errorf("%+v, %v", calls, err)
+	}
+	series, err := c.CostSeries(t.Context(), api.SeriesQuery{By: "account", Bucket: "hour"})
+	if err != nil || len(series.Points) == 0 || series.Points[0].Key != "acme" || series.Points[0].MicroUSD != good.Bill.MicroUSD {
+		t.Errorf("%+v, %v", series, err)
+	}
+	variants, err := c.Variants(t.Context())
+	if err != nil || !slices.ContainsFunc(variants.Variants, func(v api.Variant) bool {
+		return v.ID == "caller" && v.Name == "Caller" && v.Timeout == 600 && v.Unavailable == ""
+	}) {
+		t.Errorf("%+v, %v", variants, err)
+	}
+	if found, err := c.Doctor(t.Context()); err != nil || !slices.ContainsFunc(found.Checks, func(d api.DoctorCheck) bool { return d.Status == "ok" && d.Name != "" }) {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if tokens, err := c.Tokens(t.Context()); err != nil || len(tokens.Tokens) != 0 { // that of the state directory is not stored
+		t.Errorf("%+v, %v", tokens, err)
+	}
+	if models, err := c.Models(t.Context()); err != nil || models.Models == nil {
+		t.Errorf("%+v, %v", models, err)
+	}
+	if log, err := c.Audit(t.Context(), api.AuditQuery{Kind: "model,git", Run: good.ID}); err != nil || len(log.Records) != 1 {
+		t.Errorf("%+v, %v", log, err)
+	}
+	if whole, err := c.VerifyAudit(t.Context()); err != nil || !whole.OK || whole.Segments == 0 {
+		t.Errorf("%+v, %v", whole, err)
 	}
 }

@@ -43,7 +43,7 @@ func (c *execution) runAll(ctx context.Context) error {
 		return c.end(ctx, "", fail("cancelled", "the run was cancelled before it began"))
 	}
 	defer c.queue.release()
-	c.receipt.Started = time.Now().UTC()
+	c.receipt.Started, c.receipt.Waiting = time.Now().UTC(), ""
 	if err := c.setStep(ctx, Preparing); err != nil {
 		return err
 	}
@@ -56,8 +56,15 @@ func (c *execution) lockBranch(ctx context.Context) (err error) {
 	if c.LockBranch == nil || c.job.Branch == "" {
 		return nil
 	}
-	c.branch, err = c.LockBranch(ctx, &c.job.Request, func(text string) { c.emit(ctx, Event{Type: "waiting", Text: text}) })
+	c.branch, err = c.LockBranch(ctx, &c.job.Request, func(text string) { c.wait(ctx, text) })
 	return err
+}
+
+// wait notes what the run waits for. If it cannot be saved, the event says it.
+func (c *execution) wait(ctx context.Context, text string) {
+	c.receipt.Waiting = text
+	_ = c.Store.save(ctx, c.receipt)
+	c.emit(ctx, Event{Type: "waiting", Text: text})
 }
 
 // takeBranch returns the lock of the branch, which the caller releases.

@@ -27,6 +27,11 @@ type Receipt struct {
 	KnownAs string `json:"knownAs,omitempty"` // the caller's own id of the run, if it is another
 	Variant string `json:"variant"`
 	Account string `json:"account,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	Task    string `json:"task,omitempty"`    // its beginning, up to MaxTask
+	Branch  string `json:"branch,omitempty"`  // key of the branch that commits are for
+	Trace   string `json:"trace,omitempty"`   // id of its trace
+	Waiting string `json:"waiting,omitempty"` // why its branch is not free; "" once it has begun
 	Model   string `json:"model"`
 	Sandbox string `json:"sandbox,omitempty"`
 	Image   string `json:"image,omitempty"` // that the sandbox is made of

@@ -7,11 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/audit/traceparent"
 	"github.com/atoll-run/atoll/internal/store"
 )
 
@@ -32,7 +32,10 @@ func (s Store) accept(ctx context.Context, r *Request, now time.Time) (fresh boo
 	if err != nil {
 		return false, err
 	}
-	receipt := Receipt{ID: r.ID, Variant: r.Variant, Account: r.Account, Model: r.Model, Step: Accepted, Created: now.UTC()}
+	receipt := Receipt{
+		ID: r.ID, Variant: r.Variant, Account: r.Account, Model: r.Model, Step: Accepted, Created: now.UTC(),
+		Task: cutTo(r.Task(), MaxTask), Agent: r.Agent, Branch: r.Branch, Trace: cmp.Or(r.Trace, traceparent.TraceIDFor(r.ID)),
+	}
 	state, err := json.Marshal(&receipt)
 	if err != nil {
 		return false, err
@@ -159,45 +162,6 @@ func (s Store) load(ctx context.Context, id string) (*Request, *Receipt, error) 
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	return &asked, &got, nil
-}
-
-// MaxList bounds a page of List.
-const MaxList = 1000
-
-// Filter chooses runs; empty fields choose all.
-type Filter struct {
-	Most    int    // of a page; 0 is MaxList
-	Before  string // the id of a run: only those that were asked for before it
-	Account string
-	Variant string
-	Open    bool // only those that are not over
-}
-
-// List returns receipts, the latest first.
-func (s Store) List(ctx context.Context, f Filter) ([]Receipt, error) {
-	where, args := []string{"1"}, []any{}
-	add := func(wanted bool, condition string, values ...any) {
-		if wanted {
-			where, args = append(where, condition), append(args, values...)
-		}
-	}
-	if f.Before != "" {
-		if _, err := s.Get(ctx, f.Before); err != nil {
-			return nil, err
-		}
-	}
-	add(f.Before != "", "(created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)", f.Before)
-	add(f.Account != "", "account = ?", f.Account)
-	add(f.Variant != "", "variant = ?", f.Variant)
-	add(f.Open, "step <> 'done'")
-	if f.Most <= 0 || f.Most > MaxList {
-		f.Most = MaxList
-	}
-	rows, err := s.DB.QueryContext(ctx, "SELECT receipt FROM runs WHERE "+strings.Join(where, " AND ")+" ORDER BY created_at_ms DESC, id DESC LIMIT ?", append(args, f.Most)...)
-	if err != nil {
-		return nil, s.DB.Explain(err)
-	}
-	return collect[Receipt](s, rows)
 }
 
 // unfinished lists the runs that are not over, the oldest first.

@@ -156,6 +156,7 @@ func ProblemError(err error) error {
 
 func receiptOf(r *api.Run) *run.Receipt {
 	return &run.Receipt{
+		Agent: r.Agent, Task: r.Task, Branch: r.Branch, Trace: r.Trace,
 		ID: r.ID, KnownAs: r.KnownAs, Variant: r.GraphID, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: run.Step(r.Step), Text: r.Text,
 		Error: (*run.Failure)(r.Error), Bill: run.Bill(r.Bill),
 		SelfReport: run.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: envelope.Usage(r.SelfReport.Usage)},

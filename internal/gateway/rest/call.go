@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
@@ -25,14 +22,6 @@ func (c *call) ctx() context.Context { return c.r.Context() }
 
 // path returns a variable of the route's path.
 func (c *call) path(name string) string { return c.r.PathValue(name) }
-
-// answer writes the JSON answer.
-func (c *call) answer(status int, v any) error {
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.WriteHeader(status)
-	// Output of programs inside sandboxes need not be UTF-8.
-	return json.MarshalWrite(c.w, v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-}
 
 // statusRecorder records the status of the answer.
 type statusRecorder struct {

@@ -9,7 +9,12 @@ import (
 // runOf converts a receipt. Struct types are converted whole where possible, so
 // that a field that only one side has does not compile.
 func runOf(r *run.Receipt) api.Run {
+	pull := ""
+	if r.Delivery != nil {
+		pull = r.Delivery.Pull
+	}
 	return api.Run{
+		Agent: r.Agent, Task: r.Task, Branch: r.Branch, Pull: pull, Trace: r.Trace, WaitingFor: r.WaitingFor(),
 		ID: r.ID, KnownAs: r.KnownAs, GraphID: r.Variant, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: string(r.Step), Text: r.Text,
 		Error: (*api.Failure)(r.Error), Bill: api.Bill(r.Bill),
 		SelfReport: api.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: api.SelfReportedUsage(r.SelfReport.Usage)},
@@ -24,7 +29,7 @@ func (c *call) runOf(r *run.Receipt) api.Run {
 	if !c.isBound() {
 		return answer
 	}
-	answer.Error = publicFailure(answer.Error)
+	answer.Error, answer.WaitingFor = publicFailure(answer.Error), publicerr.Text(answer.WaitingFor)
 	answer.Warnings = publicTexts(answer.Warnings)
 	if answer.Changes != nil {
 		changes := *answer.Changes

@@ -1,9 +1,7 @@
 package rest
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +14,14 @@ import (
 // Ledger reads the costs and the audit log.
 type Ledger interface {
 	Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error)
+	// Calls returns the calls of models that match, the oldest first.
+	Calls(ctx context.Context, f usage.Filter) ([]usage.Stored, error)
+	// Series returns what was spent over time.
+	Series(ctx context.Context, f usage.Filter, by string, bucket time.Duration) ([]usage.Point, error)
 	// AuditTail returns the last records that match.
 	AuditTail(most int, match func(json string) bool) ([]audit.Entry, error)
+	// VerifyAudit reads the whole audit log, and says whether it is whole.
+	VerifyAudit(ctx context.Context) (*audit.Report, error)
 }
 
 func (s *Server) costs(c *call, q *api.CostQuery, _ *none) (*api.Costs, error) {
@@ -26,16 +30,8 @@ func (s *Server) costs(c *call, q *api.CostQuery, _ *none) (*api.Costs, error) {
 		return nil, err
 	}
 	f := usage.Filter{Account: account, Run: q.Run}
-	for name, p := range map[string]struct {
-		text string
-		at   *time.Time
-	}{"since": {q.Since, &f.Since}, "until": {q.Until, &f.Until}} {
-		if p.text == "" {
-			continue
-		}
-		if *p.at, err = time.Parse(time.RFC3339Nano, p.text); err != nil {
-			return nil, invalid(api.FieldError{Pointer: name, Detail: "must be a time such as 2026-01-31T12:00:00Z"})
-		}
+	if f.Since, f.Until, err = parsePeriod(q.Since, q.Until); err != nil {
+		return nil, err
 	}
 	runs, err := s.Ledger.Costs(c.ctx(), f)
 	if err != nil {
@@ -72,27 +68,4 @@ func byAccount(runs []api.CostOfRun) []api.AccountCost {
 	}
 	slices.SortFunc(list, func(a, b api.AccountCost) int { return strings.Compare(a.Account, b.Account) })
 	return list
-}
-
-// auditTail returns the last records; a caller bound to an account gets those of
-// its account only.
-func (s *Server) auditTail(c *call, q *api.AuditQuery, _ *none) (*api.Audit, error) {
-	account, err := c.account(q.Account)
-	if err != nil {
-		return nil, err
-	}
-	match := func(text string) bool {
-		var r struct{ Account, Run, KnownAs, Denied string }
-		return json.Unmarshal([]byte(text), &r) == nil && c.caller.Sees(r.Account) &&
-			(account == "" || r.Account == account) && (q.Run == "" || r.Run == q.Run || r.KnownAs == q.Run) && (!q.Denied || r.Denied != "")
-	}
-	entries, err := s.Ledger.AuditTail(cmp.Or(q.Limit, 100), match)
-	if err != nil {
-		return nil, err
-	}
-	answer := &api.Audit{Records: []json.RawMessage{}}
-	for _, e := range entries {
-		answer.Records = append(answer.Records, json.RawMessage(e.JSON))
-	}
-	return answer, nil
 }

@@ -52,6 +52,19 @@ type testLedger struct{}
 func (testLedger) Costs(context.Context, usage.Filter) ([]usage.RunCost, error) {
 	return []usage.RunCost{{Run: "a", Account: "alice", Calls: 1, MicroUSD: 5}, {Run: "b", Account: "bob", Calls: 1, MicroUSD: 7}, {Run: "c", Account: "alice", Calls: 2, MicroUSD: 6}}, nil
 }
+func (testLedger) Calls(_ context.Context, f usage.Filter) ([]usage.Stored, error) {
+	billed := int64(3)
+	return []usage.Stored{{ID: "c1", Subject: usage.Subject{Run: f.Run, Account: "alice"}, Model: "m", Tokens: usage.Tokens{Input: 7}, Cost: 5, Billed: &billed}, {ID: "c2", Subject: usage.Subject{Run: f.Run, Account: "bob"}}}, nil
+}
+func (testLedger) Series(_ context.Context, f usage.Filter, by string, bucket time.Duration) ([]usage.Point, error) {
+	if bucket == time.Hour {
+		return nil, usage.ErrTooManyPoints
+	}
+	return []usage.Point{{At: f.Since, Key: by + " " + f.Account, MicroUSD: 5}}, nil
+}
+func (testLedger) VerifyAudit(context.Context) (*audit.Report, error) {
+	return &audit.Report{Segments: 1, Records: 2, Problems: []audit.Problem{{Segment: "s", Line: 2, What: "it was changed"}}}, nil
+}
 func (testLedger) AuditTail(_ int, match func(string) bool) (list []audit.Entry, err error) {
 	for _, line := range []string{`{"account":"alice","run":"a"}`, `{"account":"bob","run":"b","denied":"budget"}`} {
 		if match(line) {

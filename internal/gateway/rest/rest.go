@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/membudget"
@@ -29,6 +30,11 @@ type Options struct {
 	Runs     Runs
 	Store    RunStore
 	Agents   []Catalogue
+	Choices  Choices // nil lists nothing
+	// Examine looks at what sandboxes need of this machine. Nil finds nothing.
+	Examine func(context.Context) []api.DoctorCheck
+	// Tokens lists the tokens of callers. Nil lists none.
+	Tokens func(context.Context) ([]access.Token, error)
 
 	Sandboxes Sandboxes
 	Made      *sandboxes.Service // sandboxes that programs made; nil if there are none
@@ -62,6 +68,7 @@ type RunStore interface {
 	Get(ctx context.Context, id string) (*run.Receipt, error)
 	GetFor(ctx context.Context, id string, sees func(account string) bool) (*run.Receipt, error)
 	List(ctx context.Context, f run.Filter) ([]run.Receipt, error)
+	Count(ctx context.Context, f run.Filter) (int, error)
 	Events(ctx context.Context, id string, after int64) ([]run.Event, error)
 }
 

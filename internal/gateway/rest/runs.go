@@ -185,31 +185,6 @@ func (c *call) run() (*run.Receipt, error) {
 	return r, err
 }
 
-func (s *Server) listRuns(c *call, q *api.RunQuery, _ *none) (*api.Runs, error) {
-	account, err := c.account(q.Account)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.checkCursor(q.Cursor); err != nil {
-		return nil, err
-	}
-	most := cmp.Or(q.Limit, 100)
-	list, err := s.Store.List(c.ctx(), run.Filter{Most: most, Before: q.Cursor, Account: account, Variant: q.GraphID, Open: q.Open})
-	if err != nil {
-		return nil, err
-	}
-	page := &api.Runs{Runs: []api.Run{}}
-	for i := range list {
-		if c.caller.Sees(list[i].Account) {
-			page.Runs = append(page.Runs, c.runOf(&list[i]))
-		}
-	}
-	if len(list) == most {
-		page.Next = list[len(list)-1].ID
-	}
-	return page, nil
-}
-
 // checkCursor refuses a cursor that is not a run the caller may see.
 func (c *call) checkCursor(id string) error {
 	if id == "" {

@@ -226,7 +226,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	}
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
-	options.Inbound, options.Made, options.Tracer = g.inbound, g.made, g.tracer
+	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.mcp = mcp.NewHandler(g.logger)

@@ -22,7 +22,7 @@ import (
 // sessions there are and what makes it ready is the gateway's to add.
 func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
-		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p},
+		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p}, Choices: restChoices{p, r.Variants}, Examine: examine(p.Doctor),
 		Approvals: restApprovals{p.Commits.Approvals(), p.Commits}, Sync: p.Sync,
 		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
 	}
@@ -95,6 +95,29 @@ type restBooks struct{ parts *Parts }
 // Costs returns what runs have spent.
 func (b restBooks) Costs(ctx context.Context, f usage.Filter) ([]usage.RunCost, error) {
 	return b.parts.Models.RunCosts(ctx, f)
+}
+
+// Calls returns the calls of a run.
+func (b restBooks) Calls(ctx context.Context, f usage.Filter) ([]usage.Stored, error) {
+	ledger, err := b.parts.Models.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Calls(ctx, f)
+}
+
+// Series returns what was spent over time.
+func (b restBooks) Series(ctx context.Context, f usage.Filter, by string, bucket time.Duration) ([]usage.Point, error) {
+	ledger, err := b.parts.Models.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Series(ctx, f, by, bucket)
+}
+
+// VerifyAudit reads the whole audit log.
+func (b restBooks) VerifyAudit(context.Context) (*audit.Report, error) {
+	return audit.Verify(service.AuditDir(b.parts.Settings), audit.VerifyOptions{})
 }
 
 // AuditTail returns the last records that match.
