@@ -78,6 +78,7 @@ func TestDocuments(t *testing.T) {
 
 // What documents show works for an ordinary user too.
 func TestDocumentsAsUser(t *testing.T) {
+	needAnother(t)
 	var env []string
 	if _, err := sdkTools(t.Context()); err == nil {
 		env = append(env, sdkVariable+"="+installedSDKs(t))

@@ -73,6 +73,7 @@ func TestExamples(t *testing.T) {
 
 // Examples work for an ordinary user too.
 func TestExamplesAsUser(t *testing.T) {
+	needAnother(t)
 	copied, programs := readableDir(t), readableDir(t)
 	if err := os.CopyFS(copied, os.DirFS(examplesDir)); err != nil {
 		t.Fatal(err)

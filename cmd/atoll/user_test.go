@@ -61,10 +61,16 @@ func TestLinuxScriptAsUser(t *testing.T) {
 // What `make run` shows needs neither an engine, nor root, nor a control group.
 func TestDemoAsUser(t *testing.T) { asSomeone(t, "TestDemo", nil) }
 
+// needAnother leaves out a test that cannot become another user, before it prepares anything.
+func needAnother(t *testing.T) {
+	t.Helper()
+	need.Root(t, "it becomes another user")
+}
+
 // asSomeone runs one test of this package as an ordinary user, with more variables.
 func asSomeone(t *testing.T, name string, groups []string, env ...string) {
 	t.Helper()
-	need.Root(t, "it becomes another user")
+	needAnother(t)
 	dir, err := os.MkdirTemp("", "u") //nolint:usetesting // short, for sockets, and another user's
 	if err != nil {
 		t.Fatal(err)
