@@ -54,14 +54,14 @@ type Bench struct {
 	Name  string
 	About string
 	run   func(ctx context.Context, o Options) (*Report, error)
-	// engine is whether a container engine is one of the sides.
-	engine bool
+	// NeedsEngine is whether a container engine is one of the sides.
+	NeedsEngine bool
 }
 
 // Run measures. A benchmark that needs an engine looks for it first: some would
 // notice only after minutes.
 func (b Bench) Run(ctx context.Context, o Options) (*Report, error) {
-	if b.engine {
+	if b.NeedsEngine {
 		if err := findEngine(ctx, o); err != nil {
 			return nil, err
 		}

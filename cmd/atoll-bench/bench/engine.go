@@ -16,8 +16,8 @@ import (
 // enginePatience is how long an engine has to answer.
 const enginePatience = 5 * time.Second
 
-// errNoEngine means that a side of the benchmark is missing.
-var errNoEngine = errors.New("this benchmark measures a container engine too, and none answers")
+// ErrNoEngine means that a side of the benchmark is missing.
+var ErrNoEngine = errors.New("this benchmark measures a container engine too, and none answers")
 
 // findEngine looks for the engine that a benchmark would use.
 func findEngine(ctx context.Context, o Options) error {
@@ -25,16 +25,16 @@ func findEngine(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return requireEngine(ctx, settings.EngineHost("docker"))
+	return RequireEngine(ctx, settings.EngineHost("docker"))
 }
 
-// requireEngine asks the engine at host for a sign of life.
-func requireEngine(ctx context.Context, host string) error {
+// RequireEngine asks the engine at host for a sign of life.
+func RequireEngine(ctx context.Context, host string) error {
 	err := pingEngine(ctx, host)
 	if err == nil {
 		return nil
 	}
-	return errhint.With(fmt.Errorf("%w at %s: %w", errNoEngine, host, err),
+	return errhint.With(fmt.Errorf("%w at %s: %w", ErrNoEngine, host, err),
 		"start Docker with `systemctl start docker`, set DOCKER_HOST to the socket of an engine, or bring one in a checkout of Atoll with `scripts/test-engine.sh up`")
 }
 

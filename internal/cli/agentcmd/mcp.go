@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/cli/agentcmd/mcpservers"
+	"github.com/atoll-run/atoll/internal/cli/agentcmd/ownfiles"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
@@ -24,7 +25,7 @@ func (s *start) chooseServers(ctx context.Context) error {
 	if s.preset.MCP == nil {
 		return nil
 	}
-	text, err := readAtMost(filepath.Join(s.app.Paths.Home, s.preset.MCP.File), maxServersFile)
+	text, err := ownfiles.ReadAtMost(filepath.Join(s.app.Paths.Home, s.preset.MCP.File), maxServersFile)
 	if err != nil {
 		return nil //nolint:nilerr // there is none
 	}
@@ -115,17 +116,4 @@ func (s *start) writeServers(ctx context.Context, to *guestfs.Files) (added map[
 	}
 	_, err = to.Write(ctx, path.Join(s.values().Home, s.preset.MCP.To), text, &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true})
 	return nil, err
-}
-
-// withServers returns the content of a settings file with MCP servers: a member of its JSON
-// object, or tables after its text.
-func withServers(content, servers []byte, isJSON bool) []byte {
-	switch before := bytes.TrimSpace(content); {
-	case !isJSON || len(servers) == 0:
-		return slices.Concat(content, servers)
-	case string(before) == "{}":
-		return servers
-	default:
-		return slices.Concat(bytes.TrimSuffix(before, []byte("}")), []byte(","), bytes.TrimPrefix(servers, []byte("{")))
-	}
 }

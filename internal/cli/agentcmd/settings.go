@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/atoll-run/atoll/internal/cli/agentcmd/mcpservers"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -37,7 +38,7 @@ func (s *start) writeSettings(ctx context.Context) error {
 	v := s.values()
 	for i := range s.preset.Files {
 		f := &s.preset.Files[i]
-		_, err := files.Write(ctx, path.Join(v.Home, f.Path), withServers(f.Content(v), servers[f.Path], len(f.JSON) > 0), &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true, Exclusive: f.Keep})
+		_, err := files.Write(ctx, path.Join(v.Home, f.Path), mcpservers.AddTo(f.Content(v), servers[f.Path], len(f.JSON) > 0), &guestfs.WriteOptions{Mode: settingsMode, MkdirAll: true, Exclusive: f.Keep})
 		if err != nil && (!f.Keep || !errors.Is(err, fs.ErrExist)) {
 			return fmt.Errorf("settings of %s: %w", s.preset.Title, err)
 		}

@@ -7,11 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/cli/mcpcmd/clientfile"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
-
-// serverName is the name of the server in the configuration of clients.
-const serverName = "atoll"
 
 // client is a program whose configuration names MCP servers.
 type client struct {
@@ -19,25 +17,15 @@ type client struct {
 	user    string // file in the home directory, for all projects
 	// homeVariable names the directory of the user's file, if it is set.
 	homeVariable string
-	edit         editor
-}
-
-// editor returns the text of a file with the server in it, or without it if the entry is nil.
-type editor func(text []byte, entry *entry) ([]byte, error)
-
-// entry is the server as clients name it.
-type entry struct {
-	Type    string   `json:"type,omitempty" toml:"-"`
-	Command string   `json:"command" toml:"command"`
-	Args    []string `json:"args" toml:"args"`
+	edit         clientfile.Editor
 }
 
 func clients() map[string]client {
 	return map[string]client{
-		"claude": {project: ".mcp.json", user: ".claude.json", edit: jsonEditor("mcpServers", true)},
-		"codex":  {project: ".codex/config.toml", user: ".codex/config.toml", homeVariable: "CODEX_HOME", edit: editTOML},
-		"cursor": {project: ".cursor/mcp.json", user: ".cursor/mcp.json", edit: jsonEditor("mcpServers", false)},
-		"vscode": {project: ".vscode/mcp.json", user: ".config/Code/User/mcp.json", edit: jsonEditor("servers", true)},
+		"claude": {project: ".mcp.json", user: ".claude.json", edit: clientfile.JSON("mcpServers", true)},
+		"codex":  {project: ".codex/config.toml", user: ".codex/config.toml", homeVariable: "CODEX_HOME", edit: clientfile.TOML},
+		"cursor": {project: ".cursor/mcp.json", user: ".cursor/mcp.json", edit: clientfile.JSON("mcpServers", false)},
+		"vscode": {project: ".vscode/mcp.json", user: ".config/Code/User/mcp.json", edit: clientfile.JSON("servers", true)},
 	}
 }
 
@@ -61,16 +49,16 @@ func (c *client) file(dir, home string, ofUser bool, getenv func(string) string)
 }
 
 // newEntry is the server for clients: by the name of this program, where that finds it.
-func newEntry() (*entry, error) {
+func newEntry() (*clientfile.Entry, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, errhint.With(err, "write the path of atoll into the client's configuration yourself")
 	}
 	command := self
-	if found, err := exec.LookPath(serverName); err == nil && isSame(found, self) {
-		command = serverName
+	if found, err := exec.LookPath(clientfile.ServerName); err == nil && isSame(found, self) {
+		command = clientfile.ServerName
 	}
-	return &entry{Command: command, Args: []string{"mcp"}}, nil
+	return &clientfile.Entry{Command: command, Args: []string{"mcp"}}, nil
 }
 
 func isSame(a, b string) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/mcpcmd/clientfile"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/tool/diff"
 )
@@ -73,7 +74,7 @@ func newUninstallCommand(e *env) *cobra.Command {
 
 // change writes the configuration of a client with the server, or without it if the entry
 // is nil.
-func (e *env) change(name string, o *fileOptions, entry *entry) error {
+func (e *env) change(name string, o *fileOptions, entry *clientfile.Entry) error {
 	c, ok := clients()[name]
 	if !ok {
 		return console.WithCode(console.ExitUsage, errhint.With(fmt.Errorf("client %q is not known", name), "use "+strings.Join(clientNames(), ", ")))

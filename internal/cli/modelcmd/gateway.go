@@ -86,7 +86,7 @@ func (e *env) runGateway(ctx context.Context, o serve.Options) error {
 	if err != nil {
 		return err
 	}
-	logger := e.serviceLogger()
+	logger := e.ServiceLogger()
 	if e.Opened, err = app.OpenWith(ctx, settings, logger); err != nil {
 		return err
 	}
@@ -132,22 +132,4 @@ func (e *env) reloadGateway(ctx context.Context, g *serve.Gateway, logger *slog.
 	if len(report.Restart) > 0 {
 		logger.WarnContext(ctx, "changes that need a restart of the gateway", "parts", strings.Join(report.Restart, "; "))
 	}
-}
-
-// serviceLogger writes for machines: a service's log is read by others.
-func (e *env) serviceLogger() *slog.Logger {
-	level := slog.LevelInfo
-	if e.Verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewJSONHandler(e.Err, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
-}
-
-// readable writes durations with their unit: the handler's own form is a number
-// of nanoseconds.
-func readable(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }

@@ -3,7 +3,6 @@ package sandboxcmd
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -95,43 +94,20 @@ func (e *env) printList(list []provide.Listed, total int) {
 	}
 	t := console.NewTable("NAME", "STATE", "IMAGE", "AGE", "IDLE", "SESSION", "DRIFT", "NOTE")
 	now := time.Now()
-	var notes footnotes
+	var notes console.Footnotes
 	for _, l := range list {
 		t.Add(l.ContainerName, stateText(l.State), imageText(l), console.Ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
-			idleText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.mark(l.Problem))
+			idleText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.Mark(l.Problem))
 	}
 	t.Print(e.Out)
 	running := len(slices.DeleteFunc(list, func(l provide.Listed) bool { return !l.Running }))
 	fmt.Fprintf(e.Out, "\n%d of %d shown, %d running\n", t.Len(), total, running)
-	notes.print(e.Out)
+	notes.Print(e.Out)
 }
 
 const (
 	sessionWidth = 60 // how much of a session key list shows
-	noteWidth    = 40 // how long a note may be to stand in the table
 )
-
-// footnotes takes long notes, of which many rows share one, out of a table.
-type footnotes []string
-
-// mark is what the row shows.
-func (f *footnotes) mark(note string) string {
-	if len(note) <= noteWidth {
-		return note
-	}
-	at := slices.Index(*f, note)
-	if at < 0 {
-		at = len(*f)
-		*f = append(*f, note)
-	}
-	return fmt.Sprintf("see (%d)", at+1)
-}
-
-func (f *footnotes) print(w io.Writer) {
-	for i, note := range *f {
-		fmt.Fprintf(w, "(%d) %s\n", i+1, console.Joined(note))
-	}
-}
 
 // idleText is how long nothing has used a sandbox.
 func idleText(l *provide.Listed, now time.Time) string {

@@ -3,7 +3,6 @@ package sandboxcmd
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
@@ -38,7 +37,7 @@ func (pg *page) fact(name, value, setting string) {
 const machineDefault = "default of this machine"
 
 func (pg *page) painted(name, value, setting string, paint func(string) string) {
-	lines := wrapped(console.Printable(value), pageWidth-factIndent)
+	lines := console.Wrapped(console.Printable(value), pageWidth-factIndent)
 	for i, line := range lines {
 		lines[i] = paint(line)
 	}
@@ -62,23 +61,6 @@ func settingText(o config.Origin, setting string) string {
 		return "default of " + setting
 	}
 	return console.OriginText(o)
-}
-
-// wrapped breaks text between words; a word is never broken.
-func wrapped(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.SplitSeq(text, " ") {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
-		}
-	}
-	return append(lines, line)
 }
 
 func listText(list []string) string {

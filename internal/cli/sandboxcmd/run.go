@@ -15,7 +15,6 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -68,9 +67,9 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 		Args: asRunFailure(console.SomeCommand),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
-				return asRunError(err)
+				return console.RunError(err)
 			}
-			return asRunError(runRun(cmd.Context(), e, o, args))
+			return console.RunError(runRun(cmd.Context(), e, o, args))
 		},
 	}
 	o.add(cmd)
@@ -82,27 +81,12 @@ Exit codes: the command's own; 124 timeout, 125 failure of Atoll itself,
 	console.SizeFlag(cmd, &o.memory, "memory", "memory limit, a `size` such as 512m (default: as configured)")
 	flags.BoolVar(&o.remove, "rm", false, "use a new sandbox and remove it, and its workspace copy, afterwards")
 	o.addModels(cmd)
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return asRunError(console.Usage(cmd, err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return console.RunError(console.Usage(cmd, err)) })
 	return cmd
 }
 
-// asRunError gives every failure of Atoll itself the code 125, so that none can
-// be mistaken for the command's.
-func asRunError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, sandbox.ErrBusy) {
-		err = errhint.With(err, errhint.Of(err)+"; or give --rm for a sandbox of its own, or --scope session --session NAME for another that stays")
-	}
-	if exit, ok := errors.AsType[*console.ExitError](err); ok && (exit.Err == nil || exit.Code >= console.ExitTimeout) {
-		return err
-	}
-	return console.WithCode(console.ExitRunFailure, err)
-}
-
 func asRunFailure(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return asRunError(check(cmd, args)) }
+	return func(cmd *cobra.Command, args []string) error { return console.RunError(check(cmd, args)) }
 }
 
 func runRun(ctx context.Context, e *env, o runOptions, argv []string) error {

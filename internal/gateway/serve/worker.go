@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/gateway/serve/cpusemaphore"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/model/grant"
@@ -34,7 +35,7 @@ import (
 type Worker struct {
 	parts  *Parts
 	models *service.Proxy
-	cpu    cpuSemaphore
+	cpu    cpusemaphore.Semaphore
 	tracer *tracing.Tracer // nil traces nothing
 }
 
@@ -46,7 +47,7 @@ func NewWorker(ctx context.Context, p *Parts) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{parts: p, models: models, cpu: newCPUSemaphore()}, nil
+	return &Worker{parts: p, models: models, cpu: cpusemaphore.New()}, nil
 }
 
 // newWorkerWithoutModels is NewWorker with no provider of models: whoever asks one is
@@ -61,7 +62,7 @@ func newWorkerWithoutModels(ctx context.Context, p *Parts) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{parts: p, models: models, cpu: newCPUSemaphore()}, nil
+	return &Worker{parts: p, models: models, cpu: cpusemaphore.New()}, nil
 }
 
 // Close ends every call of a model.
@@ -120,7 +121,7 @@ func (g *Worker) work(ctx context.Context, job *session.Job, tell func(session.E
 
 // begin makes an agent ready.
 func (g *Worker) begin(ctx context.Context, job *session.Job, tell func(session.Event)) (*host.Worker, error) {
-	leave, err := g.cpu.enter(ctx)
+	leave, err := g.cpu.Enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (g *Worker) begin(ctx context.Context, job *session.Job, tell func(session.
 
 // end writes down what an agent did, and gives back what it worked with.
 func (g *Worker) end(ctx context.Context, w *host.Worker, out *agent.Outcome, failure error) (*session.Outcome, error) {
-	if leave, err := g.cpu.enter(ctx); err == nil { // this context is not cancelled
+	if leave, err := g.cpu.Enter(ctx); err == nil { // this context is not cancelled
 		defer leave()
 	}
 	spent, err := w.Spent(ctx)

@@ -1,4 +1,4 @@
-package mcpcmd
+package clientfile
 
 import (
 	"errors"
@@ -17,18 +17,18 @@ var (
 	anyTable = regexp.MustCompile(`^\s*\[`)
 )
 
-// editTOML edits the tables of mcp_servers. The rest of the text stays.
-func editTOML(text []byte, e *entry) ([]byte, error) {
+// TOML edits the tables of mcp_servers. The rest of the text stays.
+func TOML(text []byte, e *Entry) ([]byte, error) {
 	var before map[string]any
 	if err := toml.Unmarshal(text, &before); err != nil {
 		return nil, err
 	}
-	if servers, _ := before[tomlKey].(map[string]any); e != nil && isEntry(servers[serverName], e) {
+	if servers, _ := before[tomlKey].(map[string]any); e != nil && isEntry(servers[ServerName], e) {
 		return text, nil
 	}
 	after := cutTables(string(text))
 	if e != nil {
-		table, err := toml.Marshal(map[string]any{tomlKey: map[string]any{serverName: e}})
+		table, err := toml.Marshal(map[string]any{tomlKey: map[string]any{ServerName: e}})
 		if err != nil {
 			return nil, err
 		}
@@ -62,13 +62,13 @@ func cutTables(text string) string {
 }
 
 // checkTOML refuses a text that says anything else about the rest than before.
-func checkTOML(before map[string]any, after string, e *entry) error {
+func checkTOML(before map[string]any, after string, e *Entry) error {
 	var value map[string]any
 	if err := toml.Unmarshal([]byte(after), &value); err != nil {
 		return err
 	}
 	servers, _ := value[tomlKey].(map[string]any)
-	if _, there := servers[serverName]; there != (e != nil) || !reflect.DeepEqual(without(before, tomlKey), without(value, tomlKey)) {
+	if _, there := servers[ServerName]; there != (e != nil) || !reflect.DeepEqual(without(before, tomlKey), without(value, tomlKey)) {
 		return errors.New("it cannot be changed without changing the rest")
 	}
 	return nil

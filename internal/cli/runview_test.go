@@ -1,4 +1,4 @@
-package runview_test
+package cli_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/run"
 )
 
-func TestView(t *testing.T) {
+func TestRunView(t *testing.T) {
 	var out bytes.Buffer
 	v := runview.View{Env: console.NewEnv(&console.Terminal{Out: &out, Getenv: func(string) string { return "" }})}
 	call := &chat.Call{ID: "1", Name: "bash", Args: `{"command":"ls"}`}

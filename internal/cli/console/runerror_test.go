@@ -1,4 +1,4 @@
-package sandboxcmd
+package console
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -19,20 +18,20 @@ func TestExitCodesOfRun(t *testing.T) {
 		run int
 	}{
 		"any failure":         {failure, 125},
-		"usage":               {console.WithCode(console.ExitUsage, failure), 125},
+		"usage":               {WithCode(ExitUsage, failure), 125},
 		"configuration":       {fmt.Errorf("x: %w", config.Problems{{Message: "bad"}}), 125},
 		"denied":              {denied, 125},
 		"no sandbox":          {&sandbox.ProvisionError{Err: failure}, 125},
 		"deadline":            {context.DeadlineExceeded, 125},
-		"not found":           {console.WithCode(console.ExitNotFound, failure), 127},
-		"the command's own":   {console.WithCode(3, nil), 3},
-		"the command's own 2": {console.WithCode(2, nil), 2},
+		"not found":           {WithCode(ExitNotFound, failure), 127},
+		"the command's own":   {WithCode(3, nil), 3},
+		"the command's own 2": {WithCode(2, nil), 2},
 	} {
-		if got := console.Code(asRunError(c.err)); got != c.run {
+		if got := Code(RunError(c.err)); got != c.run {
 			t.Errorf("%s, of run: %d, want %d", name, got, c.run)
 		}
 	}
-	if asRunError(nil) != nil {
+	if RunError(nil) != nil {
 		t.Error("no error became one")
 	}
 }

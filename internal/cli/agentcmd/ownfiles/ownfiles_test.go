@@ -1,4 +1,4 @@
-package agentcmd
+package ownfiles
 
 import (
 	"errors"
@@ -21,31 +21,31 @@ func TestOwnFiles(t *testing.T) {
 	write(t, filepath.Join(home, "dotfiles/skills/a/SKILL.md"), "a skill")
 	write(t, filepath.Join(home, "dotfiles/skills/a/.env"), "KEY=1")
 	write(t, filepath.Join(home, "dotfiles/skills/a/.git/config"), "x")
-	write(t, filepath.Join(home, "dotfiles/skills/a/large.md"), strings.Repeat("x", maxOwnFile+1))
+	write(t, filepath.Join(home, "dotfiles/skills/a/large.md"), strings.Repeat("x", maxFile+1))
 	if err := errors.Join(os.Symlink("dotfiles/skills", filepath.Join(home, "skills")), os.Symlink("/etc/hostname", filepath.Join(home, "dotfiles/skills/a/link.md"))); err != nil {
 		t.Fatal(err)
 	}
-	own := ownFiles{files: map[string][]byte{}}
-	if err := errors.Join(own.add(filepath.Join(home, "skills"), ".x/skills"), own.add(filepath.Join(home, "missing"), "y")); err != nil {
+	var own Files
+	if err := errors.Join(own.Add(filepath.Join(home, "skills"), ".x/skills"), own.Add(filepath.Join(home, "missing"), "y")); err != nil {
 		t.Fatal(err)
 	}
-	if len(own.files) != 1 || string(own.files[".x/skills/a/SKILL.md"]) != "a skill" || own.left != 4 {
-		t.Errorf("%v, %d left", own.files, own.left)
+	if len(own.Found) != 1 || string(own.Found[".x/skills/a/SKILL.md"]) != "a skill" || own.Left != 4 {
+		t.Errorf("%v, %d left", own.Found, own.Left)
 	}
 }
 
 func TestOwnFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	for i := range maxOwnFiles + 3 {
+	for i := range maxFiles + 3 {
 		write(t, filepath.Join(dir, fmt.Sprint(i)), "x")
 	}
-	own := ownFiles{files: map[string][]byte{}}
-	if err := own.add(dir, "d"); err != nil || len(own.files) != maxOwnFiles || own.left != 3 {
-		t.Errorf("%d files, %d left, %v", len(own.files), own.left, err)
+	var own Files
+	if err := own.Add(dir, "d"); err != nil || len(own.Found) != maxFiles || own.Left != 3 {
+		t.Errorf("%d files, %d left, %v", len(own.Found), own.Left, err)
 	}
-	large := ownFiles{files: map[string][]byte{}, bytes: maxOwnBytes - 1}
+	large := Files{bytes: maxBytes - 1}
 	write(t, filepath.Join(dir, "0"), "xx")
-	if err := large.add(filepath.Join(dir, "0"), "f"); err != nil || len(large.files) != 0 || large.left != 1 {
-		t.Errorf("%v, %d left, %v", large.files, large.left, err)
+	if err := large.Add(filepath.Join(dir, "0"), "f"); err != nil || len(large.Found) != 0 || large.Left != 1 {
+		t.Errorf("%v, %d left, %v", large.Found, large.Left, err)
 	}
 }

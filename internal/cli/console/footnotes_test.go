@@ -1,4 +1,4 @@
-package sandboxcmd
+package console
 
 import (
 	"strings"
@@ -8,14 +8,14 @@ import (
 )
 
 func TestFootnotesAreSharedByRows(t *testing.T) {
-	var notes footnotes
+	var notes Footnotes
 	long := strings.Repeat("x", noteWidth+1)
-	marks := []string{notes.mark("short"), notes.mark(long), notes.mark(long), notes.mark(long + "y")}
+	marks := []string{notes.Mark("short"), notes.Mark(long), notes.Mark(long), notes.Mark(long + "y")}
 	if diff := cmp.Diff([]string{"short", "see (1)", "see (1)", "see (2)"}, marks); diff != "" {
 		t.Error(diff)
 	}
 	var b strings.Builder
-	notes.print(&b)
+	notes.Print(&b)
 	if want := "(1) " + long + "\n(2) " + long + "y\n"; b.String() != want {
 		t.Errorf("got %q", b.String())
 	}

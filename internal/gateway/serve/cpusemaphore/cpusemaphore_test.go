@@ -1,4 +1,4 @@
-package serve
+package cpusemaphore
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 )
 
 // No more are let in than there are places, until one leaves.
-func TestCPUSemaphoreCounts(t *testing.T) {
-	semaphore := make(cpuSemaphore, 2)
-	first, err := semaphore.enter(t.Context())
+func TestSemaphoreCounts(t *testing.T) {
+	semaphore := make(Semaphore, 2)
+	first, err := semaphore.Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestCPUSemaphoreCounts(t *testing.T) {
 		if len(semaphore) != 1 {
 			t.Fatalf("%d places are taken", len(semaphore))
 		}
-		leave, err := semaphore.enter(t.Context())
+		leave, err := semaphore.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,26 +32,26 @@ func TestCPUSemaphoreCounts(t *testing.T) {
 }
 
 // Who gives up waiting takes no place.
-func TestCPUSemaphoreGivesUp(t *testing.T) {
-	semaphore := make(cpuSemaphore) // no place at all
+func TestSemaphoreGivesUp(t *testing.T) {
+	semaphore := make(Semaphore) // no place at all
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	if _, err := semaphore.enter(ctx); !errors.Is(err, gone) {
+	if _, err := semaphore.Enter(ctx); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // Who takes long does not compute, and is not waited for.
-func TestCPUSemaphoreDoesNotWaitForTheSlow(t *testing.T) {
-	semaphore := make(cpuSemaphore, 1)
-	slow, err := semaphore.enter(t.Context())
+func TestSemaphoreDoesNotWaitForTheSlow(t *testing.T) {
+	semaphore := make(Semaphore, 1)
+	slow, err := semaphore.Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	next, err := semaphore.enter(ctx)
+	next, err := semaphore.Enter(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package mcpcmd
+package clientfile
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-run/atoll/internal/config/json5"
 )
 
-// jsonEditor edits files of JSON whose servers are members of an object at a key of the
+// JSON edits files of JSON whose servers are members of an object at a key of the
 // top. Comments and spelling of the rest stay.
-func jsonEditor(key string, typed bool) editor {
-	return func(text []byte, e *entry) ([]byte, error) {
+func JSON(key string, typed bool) Editor {
+	return func(text []byte, e *Entry) ([]byte, error) {
 		if e != nil && typed {
 			stdio := *e
 			stdio.Type, e = "stdio", &stdio
@@ -111,7 +111,7 @@ func (f *serversFile) locateOwn(d *jsontext.Decoder, at func() int) error {
 		if err != nil {
 			return err
 		}
-		isOwn := name.String() == serverName
+		isOwn := name.String() == ServerName
 		if err := d.SkipValue(); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (f *serversFile) locateOwn(d *jsontext.Decoder, at func() int) error {
 }
 
 // edit returns the text with the entry, or without it.
-func (f *serversFile) edit(e *entry) ([]byte, error) {
+func (f *serversFile) edit(e *Entry) ([]byte, error) {
 	if f.own != (span{}) {
 		if e != nil && f.says(e) {
 			return f.text, nil
@@ -146,7 +146,7 @@ func (f *serversFile) edit(e *entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	member := fmt.Sprintf("%q: %s", serverName, value)
+	member := fmt.Sprintf("%q: %s", ServerName, value)
 	if f.servers != nil {
 		return f.insert(f.servers, "    ", member), nil
 	}
@@ -154,15 +154,15 @@ func (f *serversFile) edit(e *entry) ([]byte, error) {
 }
 
 // says reports whether the file names the server so already.
-func (f *serversFile) says(e *entry) bool {
+func (f *serversFile) says(e *Entry) bool {
 	servers, _ := f.value[f.key].(map[string]any)
-	return isEntry(servers[serverName], e)
+	return isEntry(servers[ServerName], e)
 }
 
 // isEntry reports whether a value of a file is an entry.
-func isEntry(value any, e *entry) bool {
+func isEntry(value any, e *Entry) bool {
 	text, err := json.Marshal(value)
-	var there entry
+	var there Entry
 	return err == nil && json.Unmarshal(text, &there, json.RejectUnknownMembers(true)) == nil && reflect.DeepEqual(&there, e)
 }
 
@@ -189,7 +189,7 @@ func (f *serversFile) cutOwn() []byte {
 }
 
 // check refuses a text that says anything else about the rest than before.
-func (f *serversFile) check(after []byte, e *entry) error {
+func (f *serversFile) check(after []byte, e *Entry) error {
 	doc, err := json5.Parse(after)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (f *serversFile) check(after []byte, e *entry) error {
 		return err
 	}
 	servers, _ := value[f.key].(map[string]any)
-	if _, there := servers[serverName]; there != (e != nil) || !reflect.DeepEqual(without(f.value, f.key), without(value, f.key)) {
+	if _, there := servers[ServerName]; there != (e != nil) || !reflect.DeepEqual(without(f.value, f.key), without(value, f.key)) {
 		return errors.New("it cannot be changed without changing the rest")
 	}
 	return nil
@@ -216,7 +216,7 @@ func without(value map[string]any, key string) map[string]any {
 		}
 		rest := map[string]any{}
 		for name, v := range servers {
-			if name != serverName {
+			if name != ServerName {
 				rest[name] = v
 			}
 		}

@@ -1,4 +1,4 @@
-package sandboxcmd
+package console
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 )
 
 func TestWrappedNeverBreaksAWord(t *testing.T) {
-	got := wrapped("aa bb cccccccccc d", 5)
+	got := Wrapped("aa bb cccccccccc d", 5)
 	if diff := cmp.Diff([]string{"aa bb", "cccccccccc", "d"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{""}, wrapped("", 5)); diff != "" {
+	if diff := cmp.Diff([]string{""}, Wrapped("", 5)); diff != "" {
 		t.Error(diff)
 	}
 }

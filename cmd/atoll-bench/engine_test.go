@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench"
 	"github.com/atoll-run/atoll/internal/errhint"
 )
 
@@ -17,12 +18,12 @@ func TestBenchmarksSayThatAnEngineIsMissing(t *testing.T) {
 	broken := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(broken.Close)
 	for _, host := range []string{nowhere, "nonsense", "tcp://" + strings.TrimPrefix(broken.URL, "http://")} {
-		o := Options{Getenv: func(name string) string { return map[string]string{"DOCKER_HOST": host}[name] }}
-		for _, b := range All() {
-			if !b.engine {
+		o := bench.Options{Getenv: func(name string) string { return map[string]string{"DOCKER_HOST": host}[name] }}
+		for _, b := range bench.All() {
+			if !b.NeedsEngine {
 				continue
 			}
-			if _, err := b.Run(t.Context(), o); !errors.Is(err, errNoEngine) || !strings.Contains(errhint.Of(err), "DOCKER_HOST") {
+			if _, err := b.Run(t.Context(), o); !errors.Is(err, bench.ErrNoEngine) || !strings.Contains(errhint.Of(err), "DOCKER_HOST") {
 				t.Errorf("%s with %s: %v", b.Name, host, err)
 			}
 		}
@@ -42,7 +43,7 @@ func TestAnEngineThatAnswersIsFound(t *testing.T) {
 	})}}
 	server.Start()
 	t.Cleanup(server.Close)
-	if err := requireEngine(t.Context(), "unix://"+socket); err != nil {
+	if err := bench.RequireEngine(t.Context(), "unix://"+socket); err != nil {
 		t.Error(err)
 	}
 }
