@@ -257,7 +257,7 @@ func TestBomb(t *testing.T) {
 	if err := os.Truncate(filepath.Join(s.agent, "zeros"), 300<<20); err != nil {
 		t.Fatal(err)
 	}
-	s.run("", "add", ".")
+	s.run("", "-c", "core.bigFileThreshold=1m", "add", ".") // as a pack, which the bundle takes as it is
 	s.run("", "commit", "-qm", "bomb")
 	bundle := s.bundle(s.base + "..main")
 	if len(bundle) > 1<<20 {
