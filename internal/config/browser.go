@@ -100,3 +100,15 @@ func checkBrowserEgress(c *checker, at *path, n *node) {
 		}
 	}
 }
+
+// warnOneWall names settings that take a browser's protection away.
+func warnOneWall(c *checker, at *path, n *node) {
+	for _, risk := range []struct{ key, means string }{
+		{"dangerouslyNoSandbox", "Chromium has no sandbox of its own: a page that takes over its renderer has all of the browser, and Atoll's sandbox is the one wall"},
+		{"dangerouslyIgnoreCertificates", "pages may have certificates that nobody trusts: whoever is on the way can read and change them"},
+	} {
+		if n.get(risk.key).isTrue() {
+			c.warn(finding{at.child(risk.key), offsetOf(n, risk.key), risk.means, ""})
+		}
+	}
+}

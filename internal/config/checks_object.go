@@ -26,7 +26,7 @@ var objectChecks = map[reflect.Type][]objectCheck{
 	reflect.TypeFor[sandboxFile]():      {checkBrowserJoin, checkYolo},
 	reflect.TypeFor[dockerFile]():       {checkJoin, checkSwapCoversMemory},
 	reflect.TypeFor[overlayFile]():      {checkTrees},
-	reflect.TypeFor[browserFile]():      {checkOneNoVNC, checkHostControl, checkBrowserEgress},
+	reflect.TypeFor[browserFile]():      {checkOneNoVNC, checkHostControl, checkBrowserEgress, warnOneWall},
 	reflect.TypeFor[llmKeyFile]():       {checkOneKeySource},
 	reflect.TypeFor[llmProviderFile]():  {checkProvider},
 	reflect.TypeFor[runsOpenClawFile](): {checkOpenClawMode},

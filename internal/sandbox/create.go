@@ -212,7 +212,7 @@ func Labels(spec *Spec, installation string, now time.Time) map[string]string {
 		LabelWorkspace:    workspaceOf(spec),
 	}
 	if spec.Kind == KindBrowser {
-		labels[LabelBrowser] = "1"
+		labels[LabelBrowser], labels[LabelBrowserEpoch] = "1", BrowserEpoch
 	}
 	if spec.Account != "" {
 		labels[LabelAccount] = spec.Account

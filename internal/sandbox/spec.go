@@ -51,6 +51,9 @@ type Spec struct {
 	AppArmorProfile string
 	GPUs            string
 	Limits          Limits
+	// NoBrowserSandbox is a browser without Chromium's own sandbox: its filter is that of
+	// every other sandbox.
+	NoBrowserSandbox bool
 	// TrustedRoots is a file of the host with the certificates that programs inside are
 	// to trust; "" are those of the image. The manager sets it.
 	TrustedRoots string
@@ -61,6 +64,13 @@ const DefaultShmSize = 64 << 20
 
 // RootsTarget is where the systems of images keep the certificates that they trust.
 const RootsTarget = "/etc/ssl/certs/ca-certificates.crt"
+
+// IsBrowser reports whether the sandbox is a browser's.
+func (s *Spec) IsBrowser() bool { return s.Kind == KindBrowser }
+
+// OpensNamespaces reports whether programs inside may make the namespaces of Chromium's
+// own sandbox.
+func (s *Spec) OpensNamespaces() bool { return s.IsBrowser() && !s.NoBrowserSandbox }
 
 // Host is what the sandbox is called inside.
 func (s *Spec) Host() string { return cmp.Or(s.Hostname, s.Name) }
@@ -244,6 +254,9 @@ type Volume struct {
 	Private bool
 }
 
+// BrowserEpoch is the version of OpenClaw's rules for browsers that ours are made by.
+const BrowserEpoch = "2026-05-12-cdp-relay-auth"
+
 // The labels every sandbox carries. The first five are OpenClaw's, so that its
 // users find what they know; Installation is the one that decides ownership.
 const (
@@ -252,6 +265,7 @@ const (
 	LabelCreatedAtMs  = "openclaw.createdAtMs"
 	LabelConfigHash   = "openclaw.configHash"
 	LabelBrowser      = "openclaw.sandboxBrowser" // "1" if it is a browser's
+	LabelBrowserEpoch = "openclaw.browserConfigEpoch"
 	LabelInstallation = "atoll.installation"
 	LabelAgent        = "atoll.agent"
 	LabelAccount      = "atoll.account"

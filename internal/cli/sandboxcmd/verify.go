@@ -27,7 +27,8 @@ func newVerifyCommand(e *env) *cobra.Command {
 
 A probe runs in the live sandbox like any other command there: it looks at
 privileges, refused system calls, namespaces, files, mounts, network, metadata
-address, DNS, egress, processes, limits, devices, sockets and the guest. It
+address, DNS, egress, processes, limits, devices, sockets, the guest and, of a
+browser, the renderers of open pages. It
 changes nothing and sends nothing beyond the sandbox. Privileges, namespaces and limits are also looked at
 from outside, where this host can. No answer, or half of one, is an error.
 

@@ -122,6 +122,9 @@ func (b *Browser) Shell() bool {
 	return b.Engine == EngineShell || b.Engine == EngineAuto && b.Headless
 }
 
+// Windowed reports whether the browser has a window.
+func (b *Browser) Windowed() bool { return !b.Headless && b.Engine != EngineShell }
+
 // Size returns the width and height of a page in pixels.
 func (b *Browser) Size() (width, height int) {
 	width, height, err := ParseViewport(b.Viewport)

@@ -18,6 +18,7 @@ func Run(out io.Writer) error {
 		Paths: paths(), Guest: guest(),
 	}
 	report.Processes, report.Hidden = processes()
+	report.Renderers = renderers()
 	report.Modes = modes()
 	report.Calls = calls() // last: a call that is allowed may change this process
 	return json.NewEncoder(out).Encode(&report)

@@ -25,6 +25,7 @@ func self() findings.Process {
 		p.InProc, _ = strconv.Atoi(own)
 	}
 	p.Seccomp, _ = strconv.Atoi(status["Seccomp"])
+	p.Filters = filters("/proc/self/status")
 	const byItsUser = 1 // 2 is by root alone
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	p.Dumpable = err != nil || dumpable == byItsUser

@@ -30,7 +30,7 @@ func (r *Runtime) seccompOption(spec *sandbox.Spec, arch string) (string, error)
 }
 
 func profileOf(spec *sandbox.Spec, arch string) ([]byte, error) {
-	if spec.Kind == sandbox.KindBrowser {
+	if spec.OpensNamespaces() {
 		return seccomp.BrowserProfile(arch)
 	}
 	return seccompProfile(spec.SeccompProfile, arch, seccomp.ModesFor(spec.WritesShared()))

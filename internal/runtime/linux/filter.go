@@ -15,7 +15,7 @@ const maxProfile = 1 << 20
 
 // filterOf is the filter that a spec asks for.
 func filterOf(spec *sandbox.Spec) ([]byte, error) {
-	if spec.Kind == sandbox.KindBrowser {
+	if spec.OpensNamespaces() {
 		return seccomp.CompiledBrowser(runtime.GOARCH)
 	}
 	modes := seccomp.ModesFor(spec.WritesShared())

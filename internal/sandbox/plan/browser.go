@@ -35,8 +35,8 @@ func (p *Plan) Browser() (*Plan, error) {
 		Name: name, Kind: sandbox.KindBrowser, ScopeKey: p.ScopeKey, AgentID: p.Spec.AgentID, Account: p.Spec.Account,
 		Image: browser.Image, Workdir: BrowserHome, User: browserUser(p.Spec.User),
 		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: browser.ShmSize, Network: "none", CapDrop: []string{"ALL"},
-		AppArmorProfile: p.Spec.AppArmorProfile,
-		Limits:          sandbox.Limits{Defaults: sandbox.Defaults{Memory: browser.Memory, Pids: browser.PidsLimit}},
+		AppArmorProfile: p.Spec.AppArmorProfile, NoBrowserSandbox: browser.NoSandbox,
+		Limits: sandbox.Limits{Defaults: sandbox.Defaults{Memory: browser.Memory, Pids: browser.PidsLimit}},
 	}
 	b.Spec.ConfigHash, err = specHash(b.Spec)
 	return &b, err

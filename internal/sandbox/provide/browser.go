@@ -13,6 +13,15 @@ import (
 // nothing of the host is prepared for it.
 func (a *Installation) ProvideBrowser(ctx context.Context, who Subject) (*ReadySandbox, error) {
 	a.PruneIfDue(ctx)
+	b, err := a.planBrowser(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return a.ensure(ctx, who, b, false)
+}
+
+// planBrowser plans the browser's sandbox of a session and chooses its backend.
+func (a *Installation) planBrowser(ctx context.Context, who Subject) (*plan.Plan, error) {
 	p, err := a.Plan(who)
 	if err != nil {
 		return nil, err
@@ -28,7 +37,7 @@ func (a *Installation) ProvideBrowser(ctx context.Context, who Subject) (*ReadyS
 	if _, err := a.chooseBackend(ctx, b); err != nil {
 		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "backend", Err: err}
 	}
-	return a.ensure(ctx, who, b, false)
+	return b, nil
 }
 
 // preferBuilt takes the browser's own image, where it was built, before the programs of

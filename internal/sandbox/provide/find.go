@@ -35,6 +35,11 @@ func (a *Installation) Find(ctx context.Context, nameOrSession string) (Subject,
 	if err != nil {
 		return who, err
 	}
+	if entry.Kind == sandbox.KindBrowser {
+		if p, err = p.Browser(); err != nil {
+			return who, err
+		}
+	}
 	if entry.ContainerName != p.Spec.Name && (p.Net == nil || entry.ContainerName != p.Net.Name) {
 		return who, errhint.With(fmt.Errorf("sandbox %q is not one that the configuration now makes", nameOrSession),
 			"name its session with --session, or remove it with atoll sandbox prune")

@@ -1,6 +1,7 @@
 package provide
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,10 +34,19 @@ func (a *Installation) List(ctx context.Context, limit int) ([]Listed, int, erro
 		if agent := a.agent(agents, s.AgentID); agent != nil {
 			l.ImageMatch = s.Image == a.expectedImage(agent, s.Entry)
 			l.Drift = a.drift(agent, s.Entry)
+			l.Problem = cmp.Or(l.Problem, oneWall(agent, s.Entry))
 		}
 		list = append(list, l)
 	}
 	return list, total, nil
+}
+
+// oneWall says of a browser that Chromium has no sandbox of its own.
+func oneWall(agent *config.Agent, entry *sandbox.Entry) string {
+	if entry.Kind == sandbox.KindBrowser && agent.Sandbox.Browser.NoSandbox {
+		return "one wall: dangerouslyNoSandbox"
+	}
+	return ""
 }
 
 // Status returns one sandbox, with the state that its machinery reports.

@@ -35,7 +35,41 @@ func (a *Installation) Verify(ctx context.Context, who Subject) ([]Verified, err
 	if box.Net != nil {
 		handles = append(handles, box.Net)
 	}
-	return a.verifyAll(ctx, handles, specs(box.Plan))
+	found, err := a.verifyAll(ctx, handles, specs(box.Plan))
+	if err != nil {
+		return nil, err
+	}
+	browser, err := a.verifyBrowser(ctx, who, box.Plan)
+	return append(found, browser...), err
+}
+
+// verifyBrowser probes the browser beside a sandbox, if it runs.
+func (a *Installation) verifyBrowser(ctx context.Context, who Subject, p *plan.Plan) ([]Verified, error) {
+	b, err := p.Browser()
+	if err != nil {
+		return nil, err
+	}
+	h, err := a.Manager.Attach(ctx, b.Spec.Name)
+	if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotRunning) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer h.Release()
+	spec, err := a.browserSpec(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return a.verifyAll(ctx, []*sandbox.Handle{h}, []*sandbox.Spec{spec})
+}
+
+// browserSpec returns the spec of a session's browser, with its backend.
+func (a *Installation) browserSpec(ctx context.Context, who Subject) (*sandbox.Spec, error) {
+	b, err := a.planBrowser(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return b.Spec, nil
 }
 
 // VerifyNamed probes one sandbox that runs, as it is.
@@ -49,14 +83,11 @@ func (a *Installation) VerifyNamed(ctx context.Context, name string) ([]Verified
 		return nil, hintedAttach(err)
 	}
 	defer h.Release()
-	p, err := a.Plan(who)
-	if err == nil {
-		_, err = a.chooseBackend(ctx, p)
-	}
+	spec, err := a.specNamed(ctx, who, name)
 	if err != nil {
 		return nil, err
 	}
-	return a.verifyAll(ctx, []*sandbox.Handle{h}, []*sandbox.Spec{specNamed(p, name)})
+	return a.verifyAll(ctx, []*sandbox.Handle{h}, []*sandbox.Spec{spec})
 }
 
 // hintedAttach says what to do about a sandbox that cannot be looked into.
@@ -70,11 +101,23 @@ func hintedAttach(err error) error {
 	return err
 }
 
-func specNamed(p *plan.Plan, name string) *sandbox.Spec {
-	if p.Net != nil && p.Net.Name == name {
-		return p.Net
+// specNamed returns the spec of a session's sandbox with this name: the command sandbox,
+// its networked half, or the browser.
+func (a *Installation) specNamed(ctx context.Context, who Subject, name string) (*sandbox.Spec, error) {
+	p, err := a.Plan(who)
+	if err != nil {
+		return nil, err
 	}
-	return p.Spec
+	if b, err := p.Browser(); err == nil && b.Spec.Name == name {
+		return a.browserSpec(ctx, who)
+	}
+	if _, err := a.chooseBackend(ctx, p); err != nil {
+		return nil, err
+	}
+	if p.Net != nil && p.Net.Name == name {
+		return p.Net, nil
+	}
+	return p.Spec, nil
 }
 
 func (a *Installation) verifyAll(ctx context.Context, handles []*sandbox.Handle, specs []*sandbox.Spec) ([]Verified, error) {

@@ -114,7 +114,7 @@ func Probe(ctx context.Context, m Executor, guest string) (*findings.Report, err
 func Checks(e *Evidence) []Check {
 	var checks []Check
 	for _, judge := range []func(*Evidence) []Check{
-		checkUser, checkPrivileges, checkCalls, checkNamespaces, checkFiles, checkMounts, checkNetwork, checkEgress, checkProcesses, checkGuest, checkLimits, checkDevices,
+		checkUser, checkPrivileges, checkCalls, checkNamespaces, checkFiles, checkMounts, checkNetwork, checkEgress, checkProcesses, checkGuest, checkLimits, checkDevices, checkBrowser,
 	} {
 		checks = append(checks, judge(e)...)
 	}

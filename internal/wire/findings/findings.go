@@ -21,6 +21,14 @@ type Report struct {
 	Devices    []Device          `json:"devices"`
 	Sockets    []string          `json:"sockets"` // of container engines
 	Guest      []Attempt         `json:"guest"`   // what was tried on process 1
+	Renderers  []Renderer        `json:"renderers,omitzero"`
+}
+
+// Renderer is a process of a browser that shows pages.
+type Renderer struct {
+	PID        int               `json:"pid"`
+	Namespaces map[string]string `json:"namespaces"` // user, pid and net, as Report.Namespaces
+	Filters    int               `json:"filters"`    // of system calls
 }
 
 // Process describes the probe's own process.
@@ -32,6 +40,7 @@ type Process struct {
 	Capabilities map[string]string `json:"capabilities"` // CapEff and the others, in hexadecimal
 	NoNewPrivs   bool              `json:"noNewPrivs"`
 	Seccomp      int               `json:"seccomp"`  // mode
+	Filters      int               `json:"filters"`  // of system calls
 	Dumpable     bool              `json:"dumpable"` // others may trace it and open its memory
 	Descriptors  []string          `json:"descriptors"`
 }
