@@ -33,10 +33,14 @@ var pages = map[string]string{
 	"/asks": `<title>Asks</title><script>for (let i = 0; i < 20; i++) alert(i); document.title = "asked " + confirm("?")</script>`,
 	"/around": `<title>Around</title><ul id=l></ul><script>
 		const all = ["http://127.0.0.1:9222/json/version", "http://localhost:9222/", "http://[::1]:9222/", "http://0.0.0.0:3128/", "http://2130706433:9222/",
-			"http://169.254.169.254/", "http://10.0.0.1/", "http://other.example/", "http://shop.example:22/"];
+			"http://169.254.169.254/", "http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.0.1/", "http://100.64.0.1/", "http://127.1:9222/",
+			"http://[fd00:ec2::254]/", "http://[::ffff:127.0.0.1]:9222/", "http://[64:ff9b::7f00:1]/", "http://localhost:5900/", "http://a.localhost:9222/",
+			"http://other.example/", "https://shop.example/", "http://shop.example:8080/", "http://shop.example:22/", "/to-control", "/to-metadata"];
 		const done = all.map(u => fetch(u).then(r => r.status + "", e => "failed").then(t => { const i = document.createElement("li"); i.textContent = u + " " + t; l.append(i) }));
 		done.push(new Promise(d => { const w = new WebSocket("ws://127.0.0.1:9222/devtools/browser/x"); w.onerror = () => d(); w.onopen = () => { document.title = "reached"; d() } }));
-		addEventListener("load", () => 0);
+		done.push(new Promise(d => { const s = new EventSource("http://127.0.0.1:9222/json"); s.onerror = () => { s.close(); d() }; s.onopen = () => { document.title = "reached"; d() } }));
+		for (const rel of ["preconnect", "dns-prefetch", "prefetch"]) { const e = document.createElement("link"); e.rel = rel; e.href = "http://prefetched.example/"; document.head.append(e) }
+		try { const p = new RTCPeerConnection({iceServers: [{urls: "stun:stun.example:3478"}]}); p.createDataChannel("x"); p.createOffer().then(o => p.setLocalDescription(o)) } catch {}
 		Promise.all(done).then(() => { const i = document.createElement("li"); i.textContent = "all done"; l.append(i) });
 		</script>`,
 }
@@ -44,8 +48,15 @@ var pages = map[string]string{
 type shop struct{}
 
 func (shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/never" {
+	switch r.URL.Path {
+	case "/never":
 		<-r.Context().Done()
+		return
+	case "/to-control":
+		http.Redirect(w, r, "http://127.0.0.1:9222/json/version", http.StatusFound)
+		return
+	case "/to-metadata":
+		http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", http.StatusFound)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -64,6 +75,12 @@ type browserSite struct {
 
 func newBrowserSite(t *testing.T) *browserSite {
 	t.Helper()
+	return newBrowserSiteWith(t, func(*browserSite) {})
+}
+
+// newBrowserSiteWith is newBrowserSite with other settings.
+func newBrowserSiteWith(t *testing.T, amend func(*browserSite)) *browserSite {
+	t.Helper()
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := &browserSite{site: newSiteOn(t, noEngine)}
 	var err error
@@ -73,6 +90,7 @@ func newBrowserSite(t *testing.T) *browserSite {
 	t.Cleanup(func() { _ = s.net.Close() })
 	s.set("agents.defaults.sandbox.backend", "linux")
 	s.set("agents.defaults.sandbox.egress.upstream", s.net.Proxy)
+	amend(s)
 	s.app = s.open()
 	if s.box, err = s.app.ProvideBrowser(t.Context(), session("browser")); err != nil {
 		t.Fatal(err)
@@ -100,7 +118,7 @@ func (s *browserSite) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.way.Close() })
-	b, err := browser.Start(t.Context(), s.box.Machine, browser.Options{Grant: s.way.GrantID(), LoadTimeout: 5 * time.Second})
+	b, err := browser.Start(t.Context(), s.box.Machine, browser.Options{Settings: &s.box.Plan.Agent.Sandbox.Browser.Browser, Grant: s.way.GrantID(), LoadTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

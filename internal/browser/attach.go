@@ -19,7 +19,7 @@ var ErrNone = errors.New("no browser runs in the sandbox")
 // Attach connects to the browser that runs in a sandbox already. To close it ends the
 // connection only.
 func Attach(ctx context.Context, m *machine.Machine, o Options) (*Browser, error) {
-	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout)}
+	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout), windowed: o.settings().Windowed()}
 	if err := b.dialControl(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}

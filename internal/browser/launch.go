@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/atoll-run/atoll/internal/browser/devtools"
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 )
@@ -46,6 +47,17 @@ type Options struct {
 	Env   []string // NAME=value
 	// LoadTimeout is how long a page may take to load; what is there then is used.
 	LoadTimeout time.Duration // 0: DefaultLoadTimeout
+	// Settings choose the program, its window and its flags.
+	Settings *browserkeys.Browser // nil: the defaults
+}
+
+// settings returns the settings, or the defaults.
+func (o *Options) settings() *browserkeys.Browser {
+	if o.Settings != nil {
+		return o.Settings
+	}
+	s := browserkeys.Default()
+	return &s
 }
 
 // DefaultLoadTimeout is the LoadTimeout where none is set.
@@ -57,18 +69,23 @@ type Browser struct {
 	process     string // "" if it was started by another process of the host
 	conn        *devtools.Conn
 	loadTimeout time.Duration
+	windowed    bool
 }
 
 // Start starts a browser in its sandbox and waits until it answers.
 func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	program, err := find(ctx, m)
+	found, err := programs(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout)}
-	b.process, err = m.Start(ctx, &machine.Command{Argv: append([]string{program}, flags()...), Env: append(o.Env, "HOME=/tmp"), Grant: o.Grant})
+	argv, err := command(found, o.settings())
+	if err != nil {
+		return nil, err
+	}
+	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout), windowed: o.settings().Windowed()}
+	b.process, err = m.Start(ctx, &machine.Command{Argv: argv, Env: append(o.Env, "HOME=/tmp"), Grant: o.Grant})
 	if err != nil {
 		return nil, err
 	}
@@ -86,21 +103,6 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 func (b *Browser) refuseDownloads(ctx context.Context) error {
 	_, err := cdp.Call(ctx, b.conn.Session(""), browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny})
 	return err
-}
-
-// find returns the path of the program inside.
-func find(ctx context.Context, m *machine.Machine) (string, error) {
-	var out bytes.Buffer
-	const search = "for p in chromium-headless-shell chromium; do test -x /usr/lib/chromium/$p && echo /usr/lib/chromium/$p && exit; done; command -v chromium-headless-shell || command -v chromium"
-	result, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", search}, Stdout: &out, OutputLimit: 4096})
-	if err != nil {
-		return "", err
-	}
-	program, _, _ := strings.Cut(out.String(), "\n")
-	if result.ExitCode != 0 || program == "" {
-		return "", ErrNoProgram
-	}
-	return program, nil
 }
 
 // connect waits until the browser answers and connects to it.
@@ -181,7 +183,7 @@ func (b *Browser) explain(err error) error {
 	text := strings.TrimSpace(all.String())
 	if strings.Contains(text, "No usable sandbox") || strings.Contains(text, "Failed to move to new namespace") {
 		return errhint.With(fmt.Errorf("%w: user namespaces are barred in the browser's sandbox, and without them Chromium has no sandbox of its own", err),
-			"allow them on this machine: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0")
+			"allow them on this machine: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0; or do without the second wall: sandbox.browser.dangerouslyNoSandbox: true")
 	}
 	return fmt.Errorf("%w; it printed: %.500q", err, lastLine(text))
 }

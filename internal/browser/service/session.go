@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/browser"
 	"github.com/atoll-run/atoll/internal/browser/actions"
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
@@ -97,16 +98,19 @@ func (r *Session) start(ctx context.Context) (err error) {
 	if r.egress, err = r.service.egress.Open(ctx, r.box.Handle, r.box.Plan, egress.Options{Config: EgressOf, Account: r.who.Account}); err != nil {
 		return err
 	}
-	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Grant: r.egress.GrantID()})
+	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Settings: r.settings(), Grant: r.egress.GrantID()})
 	return err
 }
+
+// settings returns what the configuration says of the browser.
+func (r *Session) settings() *browserkeys.Browser { return &r.box.Plan.Agent.Sandbox.Browser.Browser }
 
 // attach connects to the browser that another process has started, or is starting.
 func (r *Session) attach(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	for {
-		if r.browser, err = browser.Attach(ctx, r.box.Machine, browser.Options{}); err == nil {
+		if r.browser, err = browser.Attach(ctx, r.box.Machine, browser.Options{Settings: r.settings()}); err == nil {
 			return nil
 		}
 		select {

@@ -28,7 +28,7 @@ func Recipes() []Recipe {
 		{"common", "sandbox with Node.js, Go, Rust, compilers, pnpm, bun and Homebrew", "openclaw-sandbox-common:bookworm-slim"},
 		{"extend", "any image, with layers added", ""},
 		{"openclaw", "sandbox with OpenClaw itself and pnpm: what runs of OpenClaw use", "cogni-sandbox-openclaw:latest"},
-		{"browser", "Chromium without a screen, and fonts: what `atoll browser` uses", "openclaw-sandbox-browser:bookworm-slim"},
+		{recipeBrowser, "Chromium with and without a window, a VNC server and fonts: what browser sandboxes use", "openclaw-sandbox-browser:bookworm-slim"},
 		{"code-interpreter", "a Jupyter kernel with numpy, pandas and matplotlib, served on port 49999", "code-interpreter:latest"},
 		{recipeStore, "the packages of a pnpm lockfile, for `atoll volumes seed`", ""},
 	}

@@ -32,9 +32,22 @@ func lockfileHash(lockfile []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// LabelBrowserContract is the label by which OpenClaw knows an image for browsers, and
+// BrowserContract the value that it wants.
+const (
+	LabelBrowserContract = "org.openclaw.sandbox-browser.contract"
+	BrowserContract      = "2026-05-12-cdp-relay-auth"
+)
+
+// recipeBrowser is the recipe of browsers.
+const recipeBrowser = "browser"
+
 // Labels returns the labels of a recipe's image.
 func Labels(recipe string, lockfile []byte) map[string]string {
 	all := map[string]string{LabelRecipe: recipe}
+	if recipe == recipeBrowser {
+		all[LabelBrowserContract], all["io.atoll.browser"] = BrowserContract, "1"
+	}
 	if len(lockfile) > 0 {
 		all[LabelLockfile] = lockfileHash(lockfile)
 	}

@@ -56,7 +56,8 @@ func (b *Builder) make(ctx context.Context, l *layer, key string) (*rootfs.Image
 	if err := errors.Join(l.writeInputs(step.Inputs), os.Mkdir(step.Work, 0o755)); err != nil {
 		return nil, err
 	}
-	labels := map[string]string{LabelKey: key, image.LabelRecipe: l.recipe}
+	labels := image.Labels(l.recipe, nil)
+	labels[LabelKey] = key
 	maps.Copy(labels, l.labels)
 	base := l.base
 	if l.alone {
