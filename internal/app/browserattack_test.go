@@ -135,7 +135,7 @@ END`
 // cookies to the next one of its sandbox.
 func TestAttackBrowser14_LeftProfile(t *testing.T) {
 	s := newBrowserSite(t)
-	sh(t, s.box, `pkill -KILL -f remote-debugging-port; mkdir -p /tmp/profile && ln -sfn elsewhere-1 /tmp/profile/SingletonLock && echo old > /tmp/profile/Left`)
+	sh(t, s.box, `pkill -KILL chromium; mkdir -p /tmp/profile && ln -sfn elsewhere-1 /tmp/profile/SingletonLock && echo old > /tmp/profile/Left`)
 	s.start(t)
 	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
 		t.Errorf("%+v", state)

@@ -28,7 +28,9 @@ func flags(s *browserkeys.Browser) []string {
 		"--disable-default-apps", "--disable-extensions", "--metrics-recording-only", "--disable-gpu", "--mute-audio", "--password-store=basic",
 		"--deny-permission-prompts", "--disable-features=Translate,MediaRouter,OptimizationHints,DnsOverHttps,AsyncDns",
 	}
-	if !s.Windowed() {
+	if s.Windowed() {
+		all = append(all, quiet()...)
+	} else {
 		all = append(all, "--headless")
 	}
 	if s.NoSandbox {
@@ -38,4 +40,14 @@ func flags(s *browserkeys.Browser) []string {
 		all = append(all, "--ignore-certificate-errors")
 	}
 	return append(all, "about:blank")
+}
+
+// quiet are the arguments that have Chromium with a window ask nobody: the addresses of its
+// makers' services are one at which nothing answers.
+func quiet() []string {
+	const nowhere = "http://127.0.0.1:1/"
+	return []string{
+		"--gaia-url=" + nowhere, "--google-apis-url=" + nowhere, "--component-updater=url-source=" + nowhere, "--variations-server-url=" + nowhere,
+		"--google-base-url=" + nowhere, "--apps-gallery-update-url=" + nowhere, "--disable-search-engine-choice-screen",
+	}
 }

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,16 +12,23 @@ import (
 
 func network() findings.Network {
 	n := findings.Network{Routes: routes(), Servers: nameServers()}
-	interfaces, _ := net.Interfaces()
-	for _, i := range interfaces {
-		n.Interfaces = append(n.Interfaces, i.Name)
-	}
-	n.Interfaces = capped(n.Interfaces)
+	n.Interfaces = capped(interfaces())
 	for _, address := range slices.Concat(findings.Metadata(), findings.Internet(), n.Servers) {
 		n.Reach = append(n.Reach, findings.Attempt{Name: address, Error: errorText(hasRoute(address))})
 	}
 	n.Egress = egress()
 	return n
+}
+
+// interfaces returns the names of all interfaces, from a file: netlink is refused in a
+// browser's sandbox.
+func interfaces() (found []string) {
+	for _, line := range lines("/proc/self/net/dev") {
+		if name, _, ok := strings.Cut(line, ":"); ok {
+			found = append(found, strings.TrimSpace(name))
+		}
+	}
+	return found
 }
 
 // routes returns the interfaces of routes, except loopback.
