@@ -55,14 +55,11 @@ func (m *merge) browser(agent, global *browserFile) (Browser, error) {
 
 // noteBrowser records the level of a key of sandbox.browser.
 func (m *merge) noteBrowser(key, name string, from browserkeys.Level) {
-	switch from {
-	case browserkeys.LevelAgent:
-		m.written(browserKey+key, fromAgent, browserKey+name)
-	case browserkeys.LevelGlobal:
-		m.written(browserKey+key, fromGlobal, browserKey+name)
-	default:
+	if from == browserkeys.LevelDefault {
 		m.note(browserKey+key, fromDefault, nil)
+		return
 	}
+	m.written(browserKey+key, string(from), browserKey+name)
 }
 
 // narrowBrowser takes away from the browser, and from what it reaches.
@@ -103,12 +100,9 @@ func checkBrowserEgress(c *checker, at *path, n *node) {
 
 // warnOneWall names settings that take a browser's protection away.
 func warnOneWall(c *checker, at *path, n *node) {
-	for _, risk := range []struct{ key, means string }{
-		{"dangerouslyNoSandbox", "Chromium has no sandbox of its own: a page that takes over its renderer has all of the browser, and Atoll's sandbox is the one wall"},
-		{"dangerouslyIgnoreCertificates", "pages may have certificates that nobody trusts: whoever is on the way can read and change them"},
-	} {
-		if n.get(risk.key).isTrue() {
-			c.warn(finding{at.child(risk.key), offsetOf(n, risk.key), risk.means, ""})
+	for _, risk := range browserkeys.Risks() {
+		if n.get(risk.Key).isTrue() {
+			c.warn(finding{at.child(risk.Key), offsetOf(n, risk.Key), risk.Means, ""})
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // Level is where a value comes from.
-type Level int
+type Level string
 
 // The levels.
 const (
-	LevelDefault Level = iota
-	LevelGlobal        // agents.defaults
-	LevelAgent         // the agent's own entry
+	LevelDefault Level = "default"
+	LevelGlobal  Level = "global" // agents.defaults
+	LevelAgent   Level = "agent"  // the agent's own entry
 )
 
 // Merge brings the levels of sandbox.browser together, but for binds and egress. note is
