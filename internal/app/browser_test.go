@@ -117,7 +117,8 @@ func (s *browserSite) start(t *testing.T) {
 	if s.way, err = s.app.Egress.Open(t.Context(), s.box.Handle, s.box.Plan, egress.Options{Config: wanted}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.way.Close() })
+	way := s.way
+	t.Cleanup(func() { _ = way.Close() })
 	b, err := browser.Start(t.Context(), s.box.Machine, browser.Options{Settings: &s.box.Plan.Agent.Sandbox.Browser.Browser, Grant: s.way.GrantID(), LoadTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
