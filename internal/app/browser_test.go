@@ -71,6 +71,8 @@ type browserSite struct {
 	net  *internettest.Internet
 	way  *egress.Egress
 	page *browser.Page
+
+	browser *browser.Browser
 }
 
 func newBrowserSite(t *testing.T) *browserSite {
@@ -83,15 +85,30 @@ func newBrowserSiteWith(t *testing.T, amend func(*browserSite)) *browserSite {
 	t.Helper()
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := &browserSite{site: newSiteOn(t, noEngine)}
+	s.serveShop(t)
+	s.set("agents.defaults.sandbox.backend", "linux")
+	amend(s)
+	s.app = s.open()
+	s.provide(t)
+	s.start(t)
+	return s
+}
+
+// serveShop makes the shop's server, which egress reaches through a proxy.
+func (s *browserSite) serveShop(t *testing.T) {
+	t.Helper()
 	var err error
 	if s.net, err = internettest.Start(shop{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.net.Close() })
-	s.set("agents.defaults.sandbox.backend", "linux")
 	s.set("agents.defaults.sandbox.egress.upstream", s.net.Proxy)
-	amend(s)
-	s.app = s.open()
+}
+
+// provide makes the browser's sandbox ready.
+func (s *browserSite) provide(t *testing.T) {
+	t.Helper()
+	var err error
 	if s.box, err = s.app.ProvideBrowser(t.Context(), session("browser")); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +118,6 @@ func newBrowserSiteWith(t *testing.T, amend func(*browserSite)) *browserSite {
 			t.Error(err)
 		}
 	})
-	s.start(t)
-	return s
 }
 
 // start opens egress and starts the browser.
@@ -124,6 +139,7 @@ func (s *browserSite) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
+	s.browser = b
 	if s.page, err = b.NewPage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -321,8 +337,11 @@ func descendants(t *testing.T, of int) (found []int) {
 // TestAttackBrowser02_Namespaces: a process of the browser that leaves its own sandbox
 // can make a user namespace, and nothing that this would open.
 func TestAttackBrowser02_Namespaces(t *testing.T) {
-	s := newBrowserSite(t)
-	out := sh(t, s.box, `python3 - <<'END'
+	testNamespaces(t, newBrowserSite(t).box)
+}
+
+func testNamespaces(t *testing.T, box *provide.ReadySandbox) {
+	out := sh(t, box, `python3 - <<'END'
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
 def tried(name, *args):

@@ -1,0 +1,105 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/images"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
+)
+
+// browserImage returns the image of browsers on an engine. It is built once for each
+// version of its files, and kept.
+func browserImage(t *testing.T, a *app.App) string {
+	t.Helper()
+	sum := sha256.New()
+	err := fs.WalkDir(images.Files, "browser", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(images.Files, name)
+		_, _ = sum.Write(append([]byte(name+"\n"), text...)) // a hash takes everything
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := "atoll-test-browser:" + hex.EncodeToString(sum.Sum(nil))[:16]
+	engine, err := a.ImageEngine(t.Context(), "docker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has, err := engine.HasImage(t.Context(), ref); err != nil || has {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ref
+	}
+	recipe, err := image.Find("browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var progress bytes.Buffer
+	if _, err := image.Build(t.Context(), engine, recipe, image.Options{Target: ref, Network: "host"}, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	return ref
+}
+
+// TestBrowserOnDocker: the image of browsers has both programs, a browser works in it with
+// its own sandbox inside ours, and a window has a screen that the wire reaches.
+func TestBrowserOnDocker(t *testing.T) {
+	need.Time(t, "it builds an image with Chromium")
+	s := &browserSite{site: newSiteOn(t, enginetest.Docker(t))}
+	s.serveShop(t)
+	s.app = s.open()
+	s.set("agents.defaults.sandbox.browser.image", browserImage(t, s.app))
+	s.set("agents.defaults.sandbox.browser.containerPrefix", s.tag+"-browser-")
+	s.app = s.open()
+	s.provide(t)
+	s.start(t)
+	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
+		t.Errorf("%+v", state)
+	}
+	if ring := verifyBrowser(t, s); ring.Status != verify.OK {
+		t.Errorf("%+v", ring)
+	}
+	t.Run("namespaces", func(t *testing.T) { testNamespaces(t, s.box) })
+	t.Run("a window", func(t *testing.T) { testWindow(t, s) })
+}
+
+// testWindow starts the browser again with a window, and asks its screen who it is.
+func testWindow(t *testing.T, s *browserSite) {
+	if err := s.browser.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.box.Plan.Agent.Sandbox.Browser.Headless = false
+	s.start(t)
+	if !s.browser.Windowed() {
+		t.Error("it has no window")
+	}
+	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
+		t.Errorf("%+v", state)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := s.box.Machine.Dial(ctx, "tcp", browser.ScreenPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if greeting, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.HasPrefix(greeting, "RFB 003.") {
+		t.Errorf("the screen says %q, %v", greeting, err)
+	}
+}
