@@ -6,5 +6,5 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 [[ -x $root/bin/atoll ]] || make -C "$root" build
 "$root/bin/atoll" images build browser "$@"
-"$root/bin/atoll" images build browser --tag openclaw-sandbox-browser:latest "$@"
+"$root/bin/atoll" images build browser --target-image openclaw-sandbox-browser:latest "$@"
 echo "Browser sandbox image built: openclaw-sandbox-browser:latest"
