@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -45,11 +46,11 @@ func (s *site) e2bKey(account string, sandboxes int) string {
 	return text.Reveal()
 }
 
-// The SDK of E2B, as it is published, works with nothing but its environment changed.
+// The SDK of E2B, as it is published, works with nothing but its environment changed, on
+// every runtime. Engines have no snapshots.
 func TestE2BSDK(t *testing.T) {
 	t.Parallel()
 	need.Time(t, "it runs a package that npm has installed")
-	grouptest.Need(t)
 	out, err := exec.CommandContext(t.Context(), "../../scripts/sdks.sh", "dir", "e2b").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,23 @@ func TestE2BSDK(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(modules, "e2b")); err != nil {
 		need.Missing(t, fmt.Errorf("%w: run scripts/sdks.sh up e2b", err))
 	}
-	s, _ := gatewaySite(t)
+	t.Run("linux", func(t *testing.T) {
+		t.Parallel()
+		grouptest.Need(t)
+		s, _ := gatewaySite(t)
+		s.runE2BSDK(t, modules, "")
+	})
+	t.Run("docker", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.set("agents.defaults.sandbox.docker.image", enginetest.Image)
+		s.runE2BSDK(t, modules, "a snapshot")
+	})
+}
+
+// runE2BSDK runs the program for the SDK against a gateway, with all its steps but some.
+func (s *site) runE2BSDK(t *testing.T, modules, leftOut string) {
+	t.Helper()
 	g := s.gateway(time.Minute)
 	dir := t.TempDir()
 	program, err := os.ReadFile(filepath.Join("testdata", "e2b.mjs"))
@@ -76,7 +93,7 @@ func TestE2BSDK(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "E2B_API_URL=" + url, "E2B_SANDBOX_URL=" + url, "E2B_API_KEY=" + s.e2bKey("acme", 4),
-		"E2B_TEST_OTHER_KEY=" + s.e2bKey("other", 0), "E2B_TEST_ADDRESS=" + g.address,
+		"E2B_TEST_OTHER_KEY=" + s.e2bKey("other", 0), "E2B_TEST_ADDRESS=" + g.address, "E2B_TEST_LEFT_OUT=" + leftOut,
 	}
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(`"failures":0`)) {
 		t.Errorf("%v\n%s", err, out)
