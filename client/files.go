@@ -30,7 +30,7 @@ func (c *Client) ReadArchive(ctx context.Context, id, path string) (io.ReadClose
 }
 
 func (c *Client) open(ctx context.Context, route, path, part string) (io.ReadCloser, error) {
-	response, err := c.send(ctx, &request{method: http.MethodGet, path: route, query: api.FilePath{Path: path}, header: map[string]string{"Accept": "*/*", "Range": part}})
+	response, err := c.send(ctx, &request{method: http.MethodGet, path: route, query: api.FilePath{Path: path}, header: map[string]string{"Accept": "*/*", "Range": part}}) //nolint:bodyclose // the caller closes it
 	if err != nil {
 		return nil, err
 	}
