@@ -110,6 +110,7 @@ sdks: ## install the SDKs of models and the agents that tests run (needs npm)
 	scripts/sdks.sh up mcp
 	scripts/sdks.sh up typescript
 	scripts/sdks.sh up e2b
+	scripts/sdks.sh up browsers
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses

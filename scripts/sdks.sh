@@ -8,6 +8,7 @@
 #   scripts/sdks.sh up mcp         install the inspector of the Model Context Protocol instead
 #   scripts/sdks.sh up typescript  install what builds sdk/typescript instead, with the oldest Node that it works with
 #   scripts/sdks.sh up e2b         install the SDKs of E2B instead
+#   scripts/sdks.sh up browsers    install programs that drive browsers instead
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
@@ -15,6 +16,7 @@ root=${ATOLL_SDKS_DIR:-/var/tmp/atoll-sdks}
 node=node@24.21.0
 sdks=(openai@7.53.0 @anthropic-ai/sdk@1.8.0)
 mcp=(@modelcontextprotocol/inspector@2.12.0)
+browsers=(playwright-core@1.65.1 puppeteer-core@25.16.0 chrome-remote-interface@0.34.0 @playwright/mcp@0.0.83)
 e2b=(e2b@2.51.0 @e2b/code-interpreter@2.8.0)
 agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
 package=$(dirname "$0")/../sdk/typescript/package.json
@@ -52,6 +54,7 @@ up() {
 which=("${sdks[@]}")
 [[ ${2:-} == agents ]] && which=("${agents[@]}")
 [[ ${2:-} == mcp ]] && which=("${mcp[@]}")
+[[ ${2:-} == browsers ]] && which=("${browsers[@]}")
 [[ ${2:-} == e2b ]] && which=("${e2b[@]}")
 if [[ ${2:-} == typescript ]]; then
 	node=node@20.20.2
@@ -61,5 +64,5 @@ fi
 case ${1:-up} in
 up) up "${which[@]}" ;;
 dir) dir_of "${which[@]}" ;;
-*) fail "usage: sdks.sh [up|dir] [agents|mcp|typescript|e2b]" ;;
+*) fail "usage: sdks.sh [up|dir] [agents|mcp|typescript|e2b|browsers]" ;;
 esac

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
+	"github.com/atoll-run/atoll/internal/browser/driver"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/doctor"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
@@ -29,6 +30,8 @@ type App struct {
 	Egress  *egress.Service
 	// Browsers are those beside the sandboxes of sessions.
 	Browsers *browsers.Service
+	// Drivers are who drives each of them: its agent or a person.
+	Drivers driver.Drivers
 }
 
 // Open opens the state directory of the configuration in force.
@@ -96,5 +99,8 @@ func (a *App) Doctor() *doctor.Doctor {
 
 // Parts are what a gateway works with.
 func (a *App) Parts() *serve.Parts {
-	return &serve.Parts{Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Egress: a.Egress, Doctor: a.Doctor()}
+	return &serve.Parts{
+		Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Egress: a.Egress, Doctor: a.Doctor(),
+		Browsers: a.Browsers, Drivers: &a.Drivers,
+	}
 }

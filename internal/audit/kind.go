@@ -18,10 +18,11 @@ const (
 	Git      Kind = "git"      // a step of the relay
 	Approval Kind = "approval" // a question to a person, and its answer
 	Login    Kind = "login"    // a token of the gateway that was used or refused
+	Browser  Kind = "browser"  // a program or a person at a browser in a sandbox
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Model, Exec, File, Egress, Git, Approval, Login} }
+func Kinds() []Kind { return []Kind{Model, Exec, File, Egress, Git, Approval, Login, Browser} }
 
 // ParseKinds reads a list of kinds, separated by commas; "" is none.
 func ParseKinds(text string) (kinds []Kind, err error) {

@@ -18,7 +18,7 @@ var refusedDomains = map[string]bool{
 
 // refusedMethods end the browser, or open ways past this table.
 var refusedMethods = map[string]string{
-	"Browser.close":                 "the browser is not this program's to end: close the connection, or run `atoll browser stop`",
+	"Browser.close":                 "the browser is not this program's to end: close the connection",
 	"Browser.crash":                 "the browser is not this program's to end",
 	"Browser.crashGpuProcess":       "the browser is not this program's to end",
 	"Browser.executeBrowserCommand": "it is not served here",

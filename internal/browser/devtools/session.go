@@ -112,3 +112,6 @@ func (s *Session) Subscribe(method string) (events <-chan jsonv2.Value, cancel f
 		delete(c.subscriptions, kept)
 	}
 }
+
+// ID returns the id that the browser gave it; "" is the browser's own.
+func (s *Session) ID() string { return s.id }

@@ -38,6 +38,7 @@ type Options struct {
 
 	Sandboxes Sandboxes
 	Made      *sandboxes.Service // sandboxes that programs made; nil if there are none
+	Browsers  Browsers           // nil if there are none
 	Approvals Approvals
 	Sync      Sync
 	Sessions  Sessions
@@ -99,6 +100,7 @@ func New(o Options) *Server {
 	for i := range s.table {
 		s.mux.Handle(s.table[i].pattern(), s.serve(&s.table[i]))
 	}
+	s.serveVersion()
 	s.mux.HandleFunc("/", s.notFound)
 	return s
 }

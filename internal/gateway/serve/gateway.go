@@ -16,6 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/browser/driver"
+	running "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/doctor"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
@@ -24,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gate/overlays"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/browsers"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/health"
 	"github.com/atoll-run/atoll/internal/gateway/monitor"
@@ -53,6 +56,9 @@ type Parts struct {
 	Sync    *overlays.Service
 	Egress  *egress.Service
 	Doctor  *doctor.Doctor
+	// Browsers are those beside the sandboxes of sessions.
+	Browsers *running.Service
+	Drivers  *driver.Drivers // who drives each of them
 }
 
 // Options are what the command line says about a gateway.
@@ -92,6 +98,7 @@ type Gateway struct {
 	sessions *session.Service
 	runs     *execute.Runs
 	made     *sandboxes.Service
+	browsers *browsers.Service
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
@@ -131,7 +138,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 
 // open makes the parts, each from those before it.
 func (g *Gateway) open(ctx context.Context, listen []string) error {
-	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openTracing, g.openWork, g.openSandboxes, g.openProtocols, g.openE2B} {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openTracing, g.openWork, g.openSandboxes, g.openBrowsers, g.openProtocols, g.openE2B} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -227,6 +234,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
+	options.Browsers = g.browsers
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.mcp = mcp.NewHandler(g.logger)
@@ -244,10 +252,10 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
 		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &e2bRoute{g.e2b, &mcpRoute{g, g.mcp, g.rest}}, Logger: g.logger,
 		Access: g.access, Ports: g.ports,
-		Upgrades: []gateway.Route{
+		Upgrades: append(g.browserRoutes(), []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
 			{Path: e2b.Path, Handler: g.e2b}, {Path: e2b.Path + "/{path...}", Handler: g.e2b}, // to ports of sandboxes, which have tokens
-		},
+		}...),
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},
 	})
 	if err != nil {

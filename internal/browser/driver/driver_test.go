@@ -1,0 +1,65 @@
+package driver_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/browser/driver"
+)
+
+// TestOneDriver checks that an agent and a person never drive at once.
+func TestOneDriver(t *testing.T) {
+	var d driver.Drivers
+	end, err := d.Act("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Take("box"); !errors.Is(err, driver.ErrAgent) {
+		t.Error(err)
+	}
+	end()
+	end()
+	release, err := d.Take("box")
+	if err != nil || !d.IsTaken("box") || d.IsTaken("other") {
+		t.Fatal(err)
+	}
+	if _, err := d.Act("box"); !errors.Is(err, driver.ErrPerson) {
+		t.Error(err)
+	}
+	if _, err := d.Take("box"); !errors.Is(err, driver.ErrPerson) {
+		t.Error(err)
+	}
+	if _, err := d.Act("other"); err != nil {
+		t.Error(err)
+	}
+	release()
+	again, err := d.Take("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release() // of the turn before
+	if !d.IsTaken("box") {
+		t.Error("an old release ended a new turn")
+	}
+	again()
+}
+
+// TestOnePersonWins checks that of many who take a browser at once one gets it.
+func TestOnePersonWins(t *testing.T) {
+	var d driver.Drivers
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if _, err := d.Take("box"); err == nil {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 {
+		t.Error(won.Load())
+	}
+}

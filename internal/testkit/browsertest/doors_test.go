@@ -1,0 +1,246 @@
+package browsertest_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/gateway/serve"
+	"github.com/atoll-run/atoll/internal/model/service"
+)
+
+// TestBrowsers tests all ways into one browser.
+func TestBrowsers(t *testing.T) {
+	s := newSite(t)
+	t.Run("attack 19: who may not", s.testTokens)
+	t.Run("attack 19: tickets", s.testTickets)
+	t.Run("attack 20: pages of others", s.testOrigins)
+	t.Run("attack 21: sessions of others", s.testSessions)
+	t.Run("programs of others", s.testClients)
+	t.Run("watching", s.testView)
+	t.Run("attack 22: taking over", s.testControl)
+	t.Run("attack 23: many viewers", s.testViewers)
+	t.Run("a token that ends", s.testRevoked)
+	t.Run("the audit log", s.testAudit)
+	t.Run("the end", s.testStop)
+}
+
+// testTokens checks who is refused.
+func (s *site) testTokens(t *testing.T) {
+	cdp := "/" + s.name + "/cdp"
+	for _, c := range []struct {
+		token, path string
+		status      int
+	}{
+		{"", cdp, http.StatusUnauthorized}, {"run", cdp, http.StatusForbidden}, {"read", cdp, http.StatusForbidden},
+		{"other", cdp, http.StatusNotFound}, {"operator", "/atoll-no-such/cdp", http.StatusNotFound}, {"all", cdp, http.StatusOK},
+	} {
+		s.ask(t, c.token, http.MethodPost, c.path, "", c.status, nil)
+	}
+	for session, code := range map[string]string{"agent:closed:one": "browser_cdp_off", "agent:far:one": "browser_address"} {
+		var b api.Browser
+		s.ask(t, "operator", http.MethodPost, "", `{"session":"`+session+`"}`, http.StatusOK, &b)
+		var p api.Problem
+		s.ask(t, "operator", http.MethodPost, "/"+b.Name+"/cdp", "", http.StatusForbidden, &p)
+		if p.Code != code {
+			t.Errorf("%s: %+v", session, p)
+		}
+	}
+	var own, others api.Browsers
+	s.ask(t, "read", http.MethodGet, "", "", http.StatusOK, &own)
+	s.ask(t, "other", http.MethodGet, "", "", http.StatusOK, &others)
+	if len(own.Browsers) != 3 || len(others.Browsers) != 0 {
+		t.Errorf("%+v, %+v", own, others)
+	}
+}
+
+// testTickets checks that a ticket lets one connection in, for its browser and its door.
+func (s *site) testTickets(t *testing.T) {
+	url := s.ticket(t, "operator", "cdp", "")
+	for _, wrong := range []string{url + "x", strings.Replace(url, s.name, "other", 1), strings.Replace(url, "/cdp/", "/view/", 1)} {
+		if _, status := dial(t, wrong, nil); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", wrong, status)
+		}
+	}
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, status := dial(t, url, nil); status == http.StatusSwitchingProtocols {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d connections with one ticket", won.Load())
+	}
+	bare := "ws://" + s.address + "/api/v1/browsers/" + s.name + "/cdp"
+	if _, status := dial(t, bare, nil); status != http.StatusUnauthorized {
+		t.Error("without a token:", status)
+	}
+	if _, status := dial(t, bare, http.Header{"Authorization": {"Bearer " + s.tokens["operator"]}}); status != http.StatusSwitchingProtocols {
+		t.Error("with a token:", status)
+	}
+}
+
+// testOrigins checks that pages of other sites get nothing.
+func (s *site) testOrigins(t *testing.T) {
+	for _, header := range []http.Header{
+		{"Origin": {"https://evil.example"}}, {"Origin": {"null"}}, {"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"none"}},
+	} {
+		if _, status := dial(t, s.ticket(t, "operator", "cdp", ""), header); status != http.StatusForbidden {
+			t.Errorf("%v: %d", header, status)
+		}
+	}
+	for _, path := range []string{"/json/new?about:blank", "/json/list", "/json/close/x", "/json/protocol"} {
+		if status, _ := s.request(t, "operator", http.MethodGet, "/"+s.name+path, ""); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if status, _ := s.request(t, "operator", http.MethodGet, "/"+s.name+"/json/version", "", "Origin", "https://evil.example"); status != http.StatusForbidden {
+		t.Error("the version:", status)
+	}
+}
+
+// program is a program that is attached.
+type program struct {
+	t    *testing.T
+	ws   *websocket.Conn
+	last int
+}
+
+func (s *site) program(t *testing.T, token string) *program {
+	t.Helper()
+	ws, status := dial(t, s.ticket(t, token, "cdp", ""), nil)
+	if ws == nil {
+		t.Fatal(status)
+	}
+	return &program{t: t, ws: ws}
+}
+
+// call makes a call and returns the text of its answer.
+func (p *program) call(session, method, params string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	p.last++
+	text := callText(p.last, session, method, params)
+	if err := p.ws.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+		p.t.Fatal(err)
+	}
+	for {
+		_, data, err := p.ws.Read(ctx)
+		if err != nil {
+			p.t.Fatal(method, err)
+		}
+		if id, answer := answerOf(data); id == p.last {
+			return answer
+		}
+	}
+}
+
+// testSessions checks that a program cannot use the session of another one.
+func (s *site) testSessions(t *testing.T) {
+	a, b := s.program(t, "operator"), s.program(t, "all")
+	target := member(t, b.call("", "Target.createTarget", `{"url":"about:blank"}`), "targetId")
+	session := member(t, b.call("", "Target.attachToTarget", `{"flatten":true,"targetId":"`+target+`"}`), "sessionId")
+	if got := b.call(session, "Runtime.evaluate", `{"expression":"40+2"}`); !strings.Contains(got, "42") {
+		t.Error(got)
+	}
+	if got := a.call(session, "Runtime.evaluate", `{"expression":"40+2"}`); !strings.Contains(got, "no such session") {
+		t.Error(got)
+	}
+	again := member(t, b.call("", "Target.attachToBrowserTarget", `{}`), "sessionId")
+	for _, method := range []string{"Browser.close", "Tracing.start"} {
+		if got := b.call(again, method, `{}`); !strings.Contains(got, "is refused") {
+			t.Error(method, got)
+		}
+	}
+	context := member(t, b.call("", "Target.createBrowserContext", `{}`), "browserContextId")
+	hidden := member(t, b.call("", "Target.createTarget", `{"url":"about:blank","browserContextId":"`+context+`"}`), "targetId")
+	if got := a.call("", "Storage.getCookies", `{"browserContextId":"`+context+`"}`); !strings.Contains(got, "another program's") {
+		t.Error(got)
+	}
+	if got := a.call("", "Target.getTargets", `{}`); strings.Contains(got, hidden) || !strings.Contains(got, target) {
+		t.Error(got)
+	}
+	stolen := member(t, a.call("", "Target.attachToTarget", `{"flatten":true,"targetId":"`+hidden+`"}`), "sessionId")
+	if got := a.call(stolen, "Network.getCookies", `{}`); !strings.Contains(got, "no such session") {
+		t.Error(got)
+	}
+	b.call("", "Target.closeTarget", `{"targetId":"`+target+`"}`)
+}
+
+// testRevoked checks that connections end with their token, within a second.
+func (s *site) testRevoked(t *testing.T) {
+	p := s.program(t, "ends")
+	viewer, _ := dial(t, s.ticket(t, "ends", "view", `{}`), nil)
+	tokens := serve.Tokens(s.app.Installation)
+	all, err := tokens.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if strings.Contains(s.tokens["ends"], all[i].ID) {
+			err = tokens.Revoke(t.Context(), all[i].ID)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	for _, ws := range []*websocket.Conn{p.ws, viewer} {
+		for err = nil; err == nil; {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			_, _, err = ws.Read(ctx)
+			cancel()
+		}
+	}
+	if took := time.Since(since); took > 10*time.Second {
+		t.Errorf("they ended after %s", took)
+	}
+}
+
+// testAudit checks that connections were recorded with what was asked for.
+func (s *site) testAudit(t *testing.T) {
+	all, err := audit.Tail(service.AuditDir(s.app.Settings), 1000, func(line string) bool { return strings.Contains(line, `"kind":"browser"`) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range all {
+		text.WriteString(all[i].JSON + "\n")
+	}
+	for _, want := range []string{`"event":"attached"`, `"event":"detached"`, `"event":"taken"`, `"event":"viewed"`, "Runtime.evaluate", "Browser.close", s.name} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%s is missing in %s", want, text.String())
+		}
+	}
+	for _, secret := range s.tokens {
+		if strings.Contains(text.String(), secret) {
+			t.Error("a token is in the log")
+		}
+	}
+}
+
+// testStop checks that a browser that was stopped can be started again.
+func (s *site) testStop(t *testing.T) {
+	s.ask(t, "other", http.MethodPost, "/"+s.name+"/stop", "", http.StatusNotFound, nil)
+	s.ask(t, "operator", http.MethodPost, "/"+s.name+"/stop", "", http.StatusOK, nil)
+	if _, status := dial(t, s.ticket(t, "operator", "cdp", ""), nil); status != http.StatusConflict {
+		t.Error(status)
+	}
+	s.start(t)
+	if got := s.program(t, "operator").call("", "Browser.getVersion", "{}"); !strings.Contains(got, "Chrome") {
+		t.Error(got)
+	}
+}
