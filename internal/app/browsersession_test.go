@@ -1,9 +1,11 @@
 package app_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/browser"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
@@ -26,12 +28,33 @@ func newBrowserUse(t *testing.T) (*site, *browsers.Session) {
 	s.set("agents.defaults.sandbox.egress.mode", "enforce")
 	s.set("agents.defaults.sandbox.egress.allow", []any{"shop.example:80"})
 	a := s.open()
+	removeAfter(t, a)
 	used, err := a.Browsers.Use(session("browser"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(used.Release)
 	return s, used
+}
+
+// removeAfter has all sandboxes of an installation removed when the test ends.
+func removeAfter(t *testing.T, a *app.App) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := a.Browsers.Close(); err != nil {
+			t.Error(err)
+		}
+		ctx := context.WithoutCancel(t.Context())
+		rows, err := a.Manager.Registry.List(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if err := a.Manager.ForceRemove(ctx, row.ContainerName); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func startBrowser(t *testing.T, r *browsers.Session) *browsers.Started {

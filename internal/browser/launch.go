@@ -45,6 +45,8 @@ var ErrNoProgram = errhint.With(errors.New("the browser's sandbox has no chromiu
 type Options struct {
 	Grant string   // the id of the open grant whose egress it has; "" is none
 	Env   []string // NAME=value
+	// Downloads bound the files that pages offer; without any they are not saved.
+	Downloads Limits
 	// LoadTimeout is how long a page may take to load; what is there then is used.
 	LoadTimeout time.Duration // 0: DefaultLoadTimeout
 	// Settings choose the program, its window and its flags.
@@ -70,6 +72,7 @@ type Browser struct {
 	conn        *devtools.Conn
 	loadTimeout time.Duration
 	windowed    bool
+	downloads   *Downloads // nil: not saved, or another process has them
 }
 
 // Start starts a browser in its sandbox and waits until it answers.
@@ -91,7 +94,7 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 	}
 	err = b.connect(ctx)
 	if err == nil {
-		err = b.refuseDownloads(ctx)
+		err = b.setDownloads(ctx, o.Downloads)
 	}
 	if err != nil {
 		return nil, errors.Join(b.explain(err), b.Close())
@@ -99,8 +102,11 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 	return b, nil
 }
 
-// refuseDownloads has files that pages offer not saved.
-func (b *Browser) refuseDownloads(ctx context.Context) error {
+// setDownloads has files that pages offer saved within limits, or not at all.
+func (b *Browser) setDownloads(ctx context.Context, l Limits) error {
+	if l.Files > 0 {
+		return b.allowDownloads(ctx, l)
+	}
 	_, err := cdp.Call(ctx, b.conn.Session(""), browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny})
 	return err
 }

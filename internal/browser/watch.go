@@ -36,14 +36,14 @@ func (r *Record) add(list *[]string, line string) {
 	*list = append(*list, line)
 }
 
-// Lines returns what was kept under a name: console, errors or requests; with clear it is
+// Lines returns what was kept under a name: console, errors or requests; with forget it is
 // forgotten.
-func (r *Record) Lines(name string, clear bool) []string {
+func (r *Record) Lines(name string, forget bool) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := map[string]*[]string{"console": &r.console, "errors": &r.errors, "requests": &r.requests}[name]
 	found := append([]string(nil), *list...)
-	if clear {
+	if forget {
 		*list = nil
 	}
 	return found

@@ -23,7 +23,7 @@ const (
 
 // shared are the tools of package tool that clients get.
 func shared() []string {
-	return []string{toolExec, toolProcess, "read", "write", "edit", "apply_patch", "ls", "grep", "view_image"}
+	return []string{toolExec, toolProcess, "read", "write", "edit", "apply_patch", "ls", "grep", "view_image", "browser"}
 }
 
 // readOnly are those of them that change nothing.
@@ -35,7 +35,7 @@ func newServer(s *Session, sessionID func() string) *sdk.Server {
 		Instructions: s.instructions(), Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, Logger: s.Agents.Logger, GetSessionID: sessionID,
 	})
 	for _, name := range shared() {
-		if t, ok := tool.Find(name); ok && t.Decide(s.caller().Policy).Allowed {
+		if t, ok := tool.Find(name); ok && host.Decide(t, s.plan, s.caller()).Allowed {
 			s.addShared(server, &t)
 		}
 	}
@@ -58,7 +58,7 @@ func (s *Session) instructions() string {
 
 // addShared adds a tool of package tool, with its own schema.
 func (s *Session) addShared(server *sdk.Server, t *tool.Tool) {
-	open := false
+	open := t.Name == "browser"
 	server.AddTool(&sdk.Tool{
 		Name: prefix + t.Name, Description: t.Description, InputSchema: json.RawMessage(t.Schema()),
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: slices.Contains(readOnly(), t.Name), OpenWorldHint: &open},

@@ -64,7 +64,7 @@ func (w *Worker) stage(ctx context.Context, o *Options) error {
 	for i, path := range sources {
 		media.Sources = append(media.Sources, workspace.Source{Path: path, Name: files[i].Name})
 	}
-	staged, warnings, err := w.stageMedia(ctx, media)
+	staged, warnings, err := w.host.stageMedia(ctx, w.Box.sandbox, media)
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,16 @@ func (w *Worker) stage(ctx context.Context, o *Options) error {
 
 // stageMedia copies files to where the agent sees them. An overlay is written to
 // through its sandbox only.
-func (w *Worker) stageMedia(ctx context.Context, media workspace.Media) ([]workspace.Staged, []workspace.Warning, error) {
-	layout := w.Plan.Layout
+func (h *Host) stageMedia(ctx context.Context, box *provide.ReadySandbox, media workspace.Media) ([]workspace.Staged, []workspace.Warning, error) {
+	layout := box.Plan.Layout
 	if layout.Access != config.AccessOverlay {
 		return workspace.StageMedia(ctx, layout, media)
 	}
-	dir, err := os.MkdirTemp(filepath.Join(w.host.Paths.AtollState, attachmentsDir), "staging-")
+	spool := filepath.Join(h.Paths.AtollState, attachmentsDir)
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp(spool, "staging-")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +100,7 @@ func (w *Worker) stageMedia(ctx context.Context, media workspace.Media) ([]works
 	if err != nil || len(staged) == 0 {
 		return staged, warnings, err
 	}
-	_, err = w.Box.sandbox.CopyIn(ctx, provide.Copy{Inside: ".", Host: filepath.Join(dir, "media")})
+	_, err = box.CopyIn(ctx, provide.Copy{Inside: ".", Host: filepath.Join(dir, "media")})
 	return staged, warnings, err
 }
 

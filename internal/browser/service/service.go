@@ -59,7 +59,7 @@ func (s *Service) use(name string, who provide.Subject) *Session {
 	defer s.mu.Unlock()
 	found := s.open[name]
 	if found == nil {
-		found = &Session{service: s, who: who, name: name}
+		found = &Session{service: s, who: who, name: name, taken: map[string]bool{}}
 		found.driver = actions.NewDriver(found)
 		s.open[name] = found
 	}

@@ -40,6 +40,9 @@ type Session struct {
 	lock    *filelock.Lock // held by the process that started it
 	browser *browser.Browser
 	starts  int
+
+	taken map[string]bool // downloads that were looked at; used by the driver's calls only
+	files []actions.File  // what became of them; as taken
 }
 
 // Started is a browser that runs.
@@ -98,12 +101,18 @@ func (r *Session) start(ctx context.Context) (err error) {
 	if r.egress, err = r.service.egress.Open(ctx, r.box.Handle, r.box.Plan, egress.Options{Config: EgressOf, Account: r.who.Account}); err != nil {
 		return err
 	}
-	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Settings: r.settings(), Grant: r.egress.GrantID()})
+	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Settings: r.settings(), Grant: r.egress.GrantID(), Downloads: r.limits()})
 	return err
 }
 
 // settings returns what the configuration says of the browser.
 func (r *Session) settings() *browserkeys.Browser { return &r.box.Plan.Agent.Sandbox.Browser.Browser }
+
+// limits are those of downloads that the configuration has.
+func (r *Session) limits() browser.Limits {
+	d := r.settings().Downloads
+	return browser.Limits{Files: d.MaxFiles, Bytes: d.MaxBytes}
+}
 
 // attach connects to the browser that another process has started, or is starting.
 func (r *Session) attach(ctx context.Context) (err error) {

@@ -28,13 +28,27 @@ type Tool struct {
 	options actions.Options
 }
 
+// ToolOptions say what the tool of a session works with.
+type ToolOptions struct {
+	actions.Options
+	Workspace Workspace
+}
+
 // Tool returns the tool of a subject. The caller calls Release.
-func (s *Service) Tool(who provide.Subject, o actions.Options) (*Tool, error) {
+func (s *Service) Tool(who provide.Subject, o ToolOptions) (*Tool, error) {
+	p, err := s.Plan(who)
+	if err != nil {
+		return nil, err
+	}
 	used, err := s.Use(who)
 	if err != nil {
 		return nil, err
 	}
-	return &Tool{used, o}, nil
+	keys := p.Agent.Sandbox.Browser
+	if o.Workspace != nil {
+		o.Files = &files{session: used, to: o.Workspace, uploads: keys.Uploads, most: keys.Downloads.MaxBytes}
+	}
+	return &Tool{used, o.Options}, nil
 }
 
 // Do implements tool.Browser.
