@@ -147,3 +147,14 @@ func (c *Client) Task(ctx context.Context, id string) (*api.Task, error) {
 func (c *Client) CancelTask(ctx context.Context, id string) (*api.Task, error) {
 	return do[api.Task](ctx, c, http.MethodDelete, pathWith(tasks, id, ""), nil)
 }
+
+// Me returns who the caller is.
+func (c *Client) Me(ctx context.Context) (*api.Me, error) {
+	return get[api.Me](ctx, c, "/api/v1/me", nil)
+}
+
+// CreateLogInCode returns a code that logs a web browser in, once. It works on the
+// owner's socket alone.
+func (c *Client) CreateLogInCode(ctx context.Context) (*api.LogInCode, error) {
+	return do[api.LogInCode](ctx, c, http.MethodPost, "/api/v1/ui/codes", nil)
+}

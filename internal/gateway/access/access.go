@@ -12,8 +12,13 @@ import (
 type Access struct {
 	Tokens   *TokenStore
 	Devices  *Devices
+	Web      *WebLogins // nil if the gateway has no pages
 	Limiter  *Limiter
 	Throttle *Throttle
+	// CookieName is the name of the cookie of web logins.
+	CookieName string
+	// SecureCookie says that the gateway is reached over TLS only.
+	SecureCookie bool
 	// OnLogIn, if set, records connections of authenticated callers, and tokens that
 	// were refused.
 	OnLogIn func(context.Context, LogIn)
@@ -62,10 +67,13 @@ func (a *Access) guard(from netip.Addr, verify func() (*Caller, error)) (*Caller
 }
 
 // Identify returns the caller of a request, by its bearer token or, without one, by
-// the owner's socket that it arrived on.
+// its web login or the owner's socket that it arrived on.
 func (a *Access) Identify(r *http.Request) (*Caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
+		if page := pageSecret(r); page != "" {
+			return a.identifyWeb(r, page)
+		}
 		if c := FromContext(r.Context()); c != nil {
 			return c, nil
 		}

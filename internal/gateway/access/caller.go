@@ -49,6 +49,8 @@ type Caller struct {
 	Scope   Scope
 	Account string // billing account that the token is bound to; "" sees all
 	Quota   Quota
+	// WebLogin is the id of the web login that the request came with; "" is none.
+	WebLogin string
 }
 
 // Quota bounds what is done with one token; 0 is no limit.

@@ -94,18 +94,25 @@ func (d *Devices) connect(ctx context.Context, c *Connect) (*Caller, secret.Valu
 // paired under.
 func (d *Devices) parent(ctx context.Context, c *Connect) (*Caller, string, error) {
 	if c.Token != "" {
-		if f := d.tokens.matchFixed(c.Token); f != nil {
-			return f.caller(), f.epoch, nil
-		}
-		caller, err := d.tokens.Verify(ctx, c.Token)
-		if err == nil {
-			return caller, caller.Token, nil
-		}
-		if !errors.Is(err, ErrDenied) || c.DeviceToken == "" {
-			return nil, "", err
+		caller, parent, err := d.tokens.verifyParent(ctx, c.Token)
+		if err == nil || !errors.Is(err, ErrDenied) || c.DeviceToken == "" {
+			return caller, parent, err
 		}
 	}
 	return d.byDeviceToken(ctx, c)
+}
+
+// verifyParent returns the caller of a token's text, and the name of the token that
+// callerOf takes.
+func (s *TokenStore) verifyParent(ctx context.Context, text string) (*Caller, string, error) {
+	if f := s.matchFixed(text); f != nil {
+		return f.caller(), f.epoch, nil
+	}
+	caller, err := s.Verify(ctx, text)
+	if err != nil {
+		return nil, "", err
+	}
+	return caller, caller.Token, nil
 }
 
 // byDeviceToken verifies a device's own token.
@@ -141,6 +148,9 @@ func containsHash(stored []byte, sum [sha256.Size]byte) (found bool) {
 // callerOf returns the caller of a token that was verified earlier, if it is still
 // active.
 func (s *TokenStore) callerOf(ctx context.Context, parent string) (*Caller, error) {
+	if parent == Socket().Token {
+		return Socket(), nil // the kernel had confirmed the owner
+	}
 	s.mu.Lock()
 	f := s.fixedEpoch(parent)
 	s.mu.Unlock()

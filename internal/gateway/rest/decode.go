@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/membudget"
 )
 
@@ -41,13 +42,22 @@ func streams[Q, B, A any](do func(c *call, query *Q, body *B) error) shape {
 	return s
 }
 
+// holder returns whose share of memory a body counts against: the caller's token, or the
+// address of a caller without one.
+func (c *call) holder() string {
+	if c.caller != nil {
+		return c.caller.Token
+	}
+	return access.Remote(c.r).String()
+}
+
 // decodeBody reads a JSON body into v. Unknown members are refused.
 func (c *call) decodeBody(v any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "the body must be JSON", Hint: "send Content-Type: application/json"}
 	}
-	share := membudget.Share{Budget: c.Inbound, Holder: c.caller.Token, MinBuffer: firstChunk, MaxBuffer: c.route.maxBody(&c.Limit) + 1}
+	share := membudget.Share{Budget: c.Inbound, Holder: c.holder(), MinBuffer: firstChunk, MaxBuffer: c.route.maxBody(&c.Limit) + 1}
 	defer share.Free()
 	data, err := c.readBody(&share)
 	if err == nil {

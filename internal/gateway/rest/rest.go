@@ -27,6 +27,8 @@ type Options struct {
 	// Identify authenticates a request.
 	Identify func(*http.Request) (*access.Caller, error)
 	Limits   Limiter
+	Web      *access.Access // log-ins of web browsers; nil if the gateway has no pages
+	PageURL  func() string  // where the pages are; "" if no address is listened on
 	Runs     Runs
 	Store    RunStore
 	Agents   []Catalogue

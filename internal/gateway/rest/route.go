@@ -96,9 +96,15 @@ func withFiles(s shape) shape {
 	return s
 }
 
+// maxOpenBody bounds the body of a route without authentication.
+const maxOpenBody = 4 << 10
+
 // maxBody returns the largest body of the route.
 func (r *route) maxBody(l *Limit) int64 {
-	if r.files {
+	switch {
+	case r.scope == "":
+		return min(l.Body, maxOpenBody)
+	case r.files:
 		return l.Message
 	}
 	return l.Body
