@@ -111,6 +111,13 @@ sdks: ## install the SDKs of models and the agents that tests run (needs npm)
 	scripts/sdks.sh up typescript
 	scripts/sdks.sh up e2b
 	scripts/sdks.sh up browsers
+	scripts/sdks.sh up dashboard
+
+.PHONY: dashboard
+dashboard: ## build web/ into what the gateway serves (needs npm); commit the result
+	scripts/sdks.sh up dashboard
+	ln -sfn "$$(scripts/sdks.sh dir dashboard)/node_modules" web/node_modules
+	cd web && npm run --silent types && npx tsc && npm run --silent build
 
 .PHONY: test-openclaw
 test-openclaw: engine build openclaw ## run the real OpenClaw on Atoll's docker (needs root); OPENCLAW=2026.2.26 chooses

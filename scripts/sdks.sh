@@ -9,6 +9,7 @@
 #   scripts/sdks.sh up typescript  install what builds sdk/typescript instead, with the oldest Node that it works with
 #   scripts/sdks.sh up e2b         install the SDKs of E2B instead
 #   scripts/sdks.sh up browsers    install programs that drive browsers instead
+#   scripts/sdks.sh up dashboard   install what builds and tests web/ instead, as its lock file says
 #   scripts/sdks.sh dir [agents]   print where they are or would be
 set -euo pipefail
 
@@ -20,6 +21,7 @@ browsers=(playwright-core@1.65.1 puppeteer-core@25.16.0 chrome-remote-interface@
 e2b=(e2b@2.51.0 @e2b/code-interpreter@2.8.0)
 agents=(@anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 opencode-ai@1.18.33 @google/gemini-cli@0.61.0)
 package=$(dirname "$0")/../sdk/typescript/package.json
+web=$(cd "$(dirname "$0")/../web" && pwd)
 
 fail() { echo "sdks.sh: $*" >&2; exit 1; }
 
@@ -41,6 +43,18 @@ install() {
 	touch .complete
 }
 
+# install_locked installs what a lock file says, without scripts of the packages. npm ci
+# would refuse a lock file that lacks the optional packages of other systems.
+install_locked() {
+	command -v npm >/dev/null || fail "npm is missing: run scripts/deps.sh"
+	echo "sdks.sh: installing what builds web/ into $1" >&2
+	rm -rf "$1"
+	mkdir -p "$1"
+	cp "$web/package.json" "$web/package-lock.json" "$1"
+	(cd "$1" && npm install --no-save --ignore-scripts --no-audit --no-fund --no-progress --loglevel=error >&2)
+	touch "$1/.complete"
+}
+
 up() {
 	local dir
 	dir=$(dir_of "$@")
@@ -48,7 +62,8 @@ up() {
 	mkdir -p "$root"
 	exec 9>"$root/lock" # two who install at once would spoil each other's
 	flock 9
-	[[ -e $dir/.complete ]] || (install "$dir" "$@")
+	[[ -e $dir/.complete ]] && return
+	if [[ $1 == dashboard ]]; then install_locked "$dir"; else (install "$dir" "$@"); fi
 }
 
 which=("${sdks[@]}")
@@ -56,6 +71,7 @@ which=("${sdks[@]}")
 [[ ${2:-} == mcp ]] && which=("${mcp[@]}")
 [[ ${2:-} == browsers ]] && which=("${browsers[@]}")
 [[ ${2:-} == e2b ]] && which=("${e2b[@]}")
+[[ ${2:-} == dashboard ]] && which=(dashboard "$(sha256sum <"$web/package-lock.json")")
 if [[ ${2:-} == typescript ]]; then
 	node=node@20.20.2
 	mapfile -t which < <(jq -r '.devDependencies | to_entries[] | "\(.key)@\(.value)"' "$package")
@@ -64,5 +80,5 @@ fi
 case ${1:-up} in
 up) up "${which[@]}" ;;
 dir) dir_of "${which[@]}" ;;
-*) fail "usage: sdks.sh [up|dir] [agents|mcp|typescript|e2b|browsers]" ;;
+*) fail "usage: sdks.sh [up|dir] [agents|mcp|typescript|e2b|browsers|dashboard]" ;;
 esac

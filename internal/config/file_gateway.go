@@ -30,6 +30,7 @@ type gatewayTLSFile struct {
 }
 
 type controlUIFile struct {
+	Enabled        *bool    `json:"enabled" doc:"Serve the dashboard below /ui/."`
 	AllowedOrigins []string `json:"allowedOrigins" check:"origin" doc:"Pages of these origins may use the gateway, beside its own."`
 	_              struct{} `accept:"gateway.controlUi"`
 }

@@ -21,6 +21,7 @@ type Gateway struct {
 	Password       *Secret       `json:"password,omitempty"`
 	ByPassword     bool          `json:"byPassword,omitzero"` // auth.mode is password
 	TLS            GatewayTLS    `json:"tls,omitzero"`
+	Dashboard      bool          `json:"dashboard"` // controlUi.enabled
 	Origins        []string      `json:"allowedOrigins,omitzero"`
 	Limits         GatewayLimits `json:"limits"`
 }
@@ -45,7 +46,7 @@ type GatewayLimits struct {
 
 func builtinGateway() Gateway {
 	return Gateway{
-		Port: DefaultGatewayPort, Bind: "loopback",
+		Port: DefaultGatewayPort, Bind: "loopback", Dashboard: true,
 		Limits: GatewayLimits{Connections: 8192, PerAddress: 512, Inbound: 256 << 20, InboundPerToken: 64 << 20, Requests: 6000, Runs: 1000},
 	}
 }
@@ -61,6 +62,7 @@ func (c *Config) Gateway() (Gateway, error) {
 		return g, err
 	}
 	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == textcheck.AnyOrigin })
+	set(&g.Dashboard, orEmpty(f.ControlUI).Enabled)
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
 	set(&g.Limits.PerAddress, limits.PerAddress)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/dashboard"
 	"github.com/atoll-run/atoll/internal/lazyregexp"
 )
 
@@ -94,7 +95,7 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
 		site := r.Header.Get("Sec-Fetch-Site") // browsers cannot be made to leave it out
-		return site == "" || site == "same-origin" || site == "none" && !isUpgrade(r)
+		return site == "" || site == "same-origin" || site == "none" && !isUpgrade(r) || opensPage(r)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -102,6 +103,12 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		return false
 	}
 	return s.origins[strings.ToLower(origins[0])] || s.isSameOrigin(origins[0], r.Host)
+}
+
+// opensPage reports whether a person follows a link to one of the gateway's pages. The
+// answer is the same for everybody and holds nothing of an account.
+func opensPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && dashboard.Serves(r.URL.Path) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // isSameOrigin reports whether an origin is the address that the request is for.

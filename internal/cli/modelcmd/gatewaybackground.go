@@ -39,13 +39,30 @@ const (
 // startInBackground prints the socket of the gateway that serves this user, which it
 // starts, in a session of its own, if none answers.
 func (e *env) startInBackground(ctx context.Context, idle time.Duration) error {
-	settings, err := e.Load()
+	b, err := e.newBackground("--private", "--idle", idle.String())
 	if err != nil {
 		return err
 	}
+	if err := b.ensure(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.Out, b.socket)
+	return err
+}
+
+// newBackground returns the gateway of this user, to be started with flags if none runs.
+func (e *env) newBackground(flags ...string) (*background, error) {
+	settings, err := e.Load()
+	if err != nil {
+		return nil, err
+	}
+	return &background{env: e, socket: serve.SocketPath(settings), state: settings.Paths.AtollState, flags: flags}, nil
+}
+
+// ensure returns when a gateway answers, after it has started one if none did.
+func (b *background) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	b := &background{env: e, socket: serve.SocketPath(settings), state: settings.Paths.AtollState, idle: idle}
 	for !b.answers(ctx) {
 		if err := b.start(ctx); err != nil {
 			return err
@@ -54,15 +71,14 @@ func (e *env) startInBackground(ctx context.Context, idle time.Duration) error {
 			return b.late()
 		}
 	}
-	_, err = fmt.Fprintln(e.Out, b.socket)
-	return err
+	return nil
 }
 
 // background is a gateway that is started for the programs of its user.
 type background struct {
 	env           *env
 	socket, state string
-	idle          time.Duration
+	flags         []string // of atoll gateway
 }
 
 // answers reports whether a process accepts connections at the socket.
@@ -123,7 +139,7 @@ func (b *background) command(log *os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "gateway", "--private", "--idle", b.idle.String()) //nolint:noctx // this program, which outlives its parent
+	cmd := exec.Command(self, append([]string{"gateway"}, b.flags...)...) //nolint:noctx // this program, which outlives its parent
 	if b.env.ConfigPath != "" {
 		path, err := filepath.Abs(b.env.ConfigPath)
 		if err != nil {
@@ -169,5 +185,5 @@ func (b *background) explain(log *os.File, from int64) error {
 		time.Sleep(againPause)
 		return nil
 	}
-	return errhint.With(errors.New("the gateway did not start: "+console.Printable(text)), "`atoll gateway --private` shows more")
+	return errhint.With(errors.New("the gateway did not start: "+console.Printable(text)), "`atoll gateway "+strings.Join(b.flags, " ")+"` shows more")
 }

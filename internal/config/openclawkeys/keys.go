@@ -76,7 +76,7 @@ var Accepted = map[string][]string{
 	"gateway.tls":  {"autoGenerate", "caPath"},
 	"gateway.controlUi": {
 		"allowExternalEmbedUrls", "allowInsecureAuth", "automaticallyFetchFavicons", "basePath", "chatMessageMaxWidth", "communityInvite",
-		"dangerouslyAllowHostHeaderOriginFallback", "dangerouslyDisableDeviceAuth", "embedSandbox", "enabled", "environment", "experimental",
+		"dangerouslyAllowHostHeaderOriginFallback", "dangerouslyDisableDeviceAuth", "embedSandbox", "environment", "experimental",
 		"root", "sessionObserver", "toolTitles",
 	},
 	"top": {

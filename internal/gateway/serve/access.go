@@ -49,6 +49,10 @@ func (g *Gateway) openAccess(ctx context.Context) error {
 		Tokens: desk, Devices: access.NewDevices(desk), Throttle: access.NewThrottle(nil), OnLogIn: g.auditLogIn,
 		Limiter: access.NewLimiter(access.LimiterOptions{Spending: ledger, Sandboxes: g.parts.SandboxesOf, Defaults: quota(&g.config)}),
 	}
+	if g.config.Dashboard {
+		g.access.Web, g.access.SecureCookie = access.NewWebLogins(desk), g.config.TLS.CertFile != ""
+		g.access.CookieName = cookieName(g.parts.Paths.AtollState, g.access.SecureCookie)
+	}
 	if err := g.setFixed(ctx, g.parts.Settings, &g.config); err != nil {
 		return err
 	}

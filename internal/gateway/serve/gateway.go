@@ -235,6 +235,9 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
 	options.Browsers = g.browsers
+	if g.config.Dashboard {
+		options.Web, options.PageURL = g.access, g.pageURL
+	}
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
 	g.mcp = mcp.NewHandler(g.logger)
@@ -248,9 +251,13 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 	if err := g.checkListen(ctx, listen); err != nil {
 		return err
 	}
+	pages, err := g.pages(&e2bRoute{g.e2b, &mcpRoute{g, g.mcp, g.rest}})
+	if err != nil {
+		return err
+	}
 	g.server, err = gateway.Open(ctx, gateway.Options{
 		Listen: listen, Socket: SocketPath(g.parts.Settings), TLS: certificate(&g.config), Trusted: g.config.TrustedNetwork,
-		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: &e2bRoute{g.e2b, &mcpRoute{g, g.mcp, g.rest}}, Logger: g.logger,
+		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: pages, Logger: g.logger,
 		Access: g.access, Ports: g.ports,
 		Upgrades: append(g.browserRoutes(), []gateway.Route{
 			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},

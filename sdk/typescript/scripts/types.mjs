@@ -1,9 +1,11 @@
 // Writes src/api.ts: the types of what the gateway's operations on sandboxes and
 // templates take and answer, from api/openapi.json. With --check it fails if they differ.
+// --all FILE writes those of all operations to FILE instead.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const source = new URL("../../../api/openapi.json", import.meta.url);
-const target = new URL("../src/api.ts", import.meta.url);
+const all = process.argv.includes("--all") ? process.argv[process.argv.indexOf("--all") + 1] : undefined;
+const target = all ?? new URL("../src/api.ts", import.meta.url);
 const schemas = "#/components/schemas/";
 const document = JSON.parse(readFileSync(source, "utf8"));
 
@@ -55,13 +57,13 @@ function interfaceOf(name) {
   return `${comment(description, "")}export interface ${name} {\n${members.join("")}}\n`;
 }
 
-const paths = Object.entries(document.paths).filter(([path]) => /^\/api\/v1\/(sandboxes|templates)\b/.test(path));
+const paths = Object.entries(document.paths).filter(([path]) => all !== undefined || /^\/api\/v1\/(sandboxes|templates)\b/.test(path));
 const extra = ["ExecStart", "ExecOutput", "FileChange"]; // of events, whose schema is text
 const names = reachable([...namesIn(paths), ...extra]);
 const text = `// Made from api/openapi.json by scripts/types.mjs: do not edit.\n\n${names.map(interfaceOf).join("\n")}`;
 if (!process.argv.includes("--check")) {
   writeFileSync(target, text);
 } else if (readFileSync(target, "utf8") !== text) {
-  console.error("src/api.ts is not what api/openapi.json says: run npm run types");
+  console.error(`${all ?? "src/api.ts"} is not what api/openapi.json says: run npm run types`);
   process.exit(1);
 }
