@@ -84,7 +84,30 @@ export interface Attachment {
 }
 
 export interface Audit {
+  /** Cursor of the page with older records; absent if this is the last. */
+  next?: string;
+  /** In the order of time. */
   records: Array<unknown>;
+}
+
+export interface AuditProblem {
+  line?: number;
+  segment: string;
+  what: string;
+}
+
+export interface AuditVerification {
+  /** Records that were counted only. */
+  dropped: number;
+  ok: boolean;
+  /** At most 100. */
+  problems: Array<AuditProblem>;
+  records: number;
+  /** Segments that retention removed. */
+  retired: number;
+  segments: number;
+  /** Records after the last signature. */
+  unsigned: number;
 }
 
 export interface Bill {
@@ -131,6 +154,23 @@ export interface CostOfRun {
   unpriced?: number;
 }
 
+export interface CostPoint {
+  /** Begin of the bucket, in UTC. */
+  at: string;
+  calls: number;
+  /** The account, agent or model. */
+  key: string;
+  microUSD: number;
+  provisional: number;
+  tokens: number;
+  unpriced: number;
+}
+
+export interface CostSeries {
+  /** At most 2000. */
+  points: Array<CostPoint>;
+}
+
 export interface Costs {
   accounts: Array<AccountCost>;
   runs: Array<CostOfRun>;
@@ -174,6 +214,17 @@ export interface Delivery {
   note: string;
   pullRequest?: string;
   state?: string;
+}
+
+export interface Doctor {
+  checks: Array<DoctorCheck>;
+}
+
+export interface DoctorCheck {
+  detail: string;
+  fix?: string;
+  name: string;
+  status: "ok" | "warning" | "failed";
 }
 
 export interface Done {
@@ -432,6 +483,45 @@ export interface Message {
   role: "user" | "assistant";
 }
 
+export interface Model {
+  contextWindow?: number;
+  /** provider/name. */
+  id: string;
+  name: string;
+  provider: string;
+  reasoning?: boolean;
+}
+
+export interface ModelCall {
+  at: string;
+  /** The figure is the provider's; else it is our own. */
+  billed: boolean;
+  cacheWriteTokens: number;
+  cachedInputTokens: number;
+  /** Its process died, and what was reserved is charged. */
+  crashed?: boolean;
+  dialect: string;
+  id: string;
+  /** Without those that were cached. */
+  inputTokens: number;
+  microUsd: number;
+  model: string;
+  modelAsked: string;
+  outputTokens: number;
+  priced: boolean;
+  /** Of the output. */
+  reasoningTokens: number;
+  status: number;
+}
+
+export interface ModelCalls {
+  calls: Array<ModelCall>;
+}
+
+export interface Models {
+  models: Array<Model>;
+}
+
 export interface MoveFile {
   /** Refuse a target that exists. */
   exclusive?: boolean;
@@ -569,7 +659,11 @@ export interface Report {
 
 export interface Run {
   account?: string;
+  /** Agent of the configuration. */
+  agent?: string;
   bill: Bill;
+  /** Key of the branch that its commits are for. */
+  branch?: string;
   /** Of a run on a directory of the host: what waited at its gate when it ended. */
   changes?: RunChanges | null;
   created: string;
@@ -588,13 +682,21 @@ export interface Run {
   /** What became of the work, such as the address of a pull request. */
   notes?: Record<string, string>;
   peakMemory?: number;
+  /** Address of the pull request with its commits. */
+  pullRequest?: string;
   sandbox?: string;
   started?: string;
   step: "accepted" | "preparing" | "executing" | "answered" | "settled" | "finished" | "done";
+  /** The beginning of what was asked, at most 4 KiB; of a summary 200 bytes. */
+  task?: string;
   /** The answer. */
   text: string;
   /** What the agent said of itself. */
   told?: SelfReport;
+  /** Id of its trace. */
+  trace?: string;
+  /** What it waits for: turn, approval, or why its branch is not free. */
+  waitingFor?: string;
   warnings?: Array<string>;
 }
 
@@ -653,6 +755,8 @@ export interface Runs {
   /** Cursor of the next page; absent if this is the last. */
   next?: string;
   runs: Array<Run>;
+  /** How many there are on all pages. */
+  total: number;
 }
 
 export interface Sandbox {
@@ -1116,6 +1220,22 @@ export interface TerminalSize {
   rows: number;
 }
 
+export interface Token {
+  /** That it is bound to; absent is none. */
+  account?: string;
+  created: string;
+  expires?: string;
+  id: string;
+  lastUsed?: string;
+  name?: string;
+  revoked?: string;
+  scope: string;
+}
+
+export interface Tokens {
+  tokens: Array<Token>;
+}
+
 export interface ToolDecision {
   allowed: boolean;
   fix?: Array<string>;
@@ -1128,6 +1248,28 @@ export interface Usage {
   cacheWrite: number;
   input: number;
   output: number;
+}
+
+export interface Variant {
+  description: string;
+  /** graphId of a run. */
+  id: string;
+  /** What its sandboxes are made of; absent is the installation's default. */
+  image?: string;
+  /** Bytes. */
+  memory: number;
+  name: string;
+  /** It can work on a directory of the host. */
+  onDirectory?: boolean;
+  /** It works at another service, not in a sandbox. */
+  remote?: boolean;
+  timeoutSeconds: number;
+  /** Why it cannot work now. */
+  unavailable?: string;
+}
+
+export interface Variants {
+  variants: Array<Variant>;
 }
 
 export interface Verification {

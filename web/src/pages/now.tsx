@@ -32,7 +32,7 @@ export function NowPage() {
       <Card title="Runs under way">
         <Loaded of={open}>{(data) => data.runs.length === 0 ? <Empty command={'atoll runs start -m "…"'}>Nothing runs.</Empty> : (
           <ul class="rows">{data.runs.map((run) => (
-            <li key={run.id}><a href={link("runs", run.id)}><State is={stateOf(run)} /><span class="grow">{run.graphId}</span><Id value={run.id} /><span>{duration(tookOf(run, now.value))}</span></a></li>
+            <li key={run.id}><a href={link("runs", run.id)}><State is={stateOf(run)} /><span class="grow">{printable(run.task ?? "", 200)}</span><span class="tag">{run.graphId}</span><Id value={run.id} /><span>{duration(tookOf(run, now.value))}</span></a></li>
           ))}</ul>
         )}</Loaded>
       </Card>

@@ -21,6 +21,8 @@ export function RunPage({ id }: { id: string }) {
             {!over && may("run") && <Confirm label="Cancel" question={`Cancel the run ${data.id}?`} onYes={() => void call("DELETE", `/api/v1/ai/runs/${encodeURIComponent(id)}`).then(run.reload)} />}
           </div>
           {data.error && <div class="problem" role="alert"><strong>{data.error.code}</strong><p>{printable(data.error.message, 2000)}</p>{failures[data.error.code] && <p class="hint">{failures[data.error.code]}</p>}</div>}
+          {data.waitingFor && <p class="stale" role="status">It waits for {printable(data.waitingFor, 300)}.</p>}
+          {data.task && <Card title="Task"><pre class="words">{printable(data.task, 4096)}</pre></Card>}
           <dl class="facts">
             <Fact title="Begun"><Ago at={data.created} /></Fact>
             <Fact title="Took">{duration(tookOf(data, now.value))}</Fact>
@@ -31,8 +33,9 @@ export function RunPage({ id }: { id: string }) {
             {data.peakMemory ? <Fact title="Memory">{bytes(data.peakMemory)} at most</Fact> : null}
             {data.sandbox && <Fact title="Sandbox"><a href={link("sandboxes", data.sandbox)}>{data.sandbox}</a></Fact>}
             {data.account && <Fact title="Account">{data.account}</Fact>}
-            {data.delivery?.branch && <Fact title="Branch">{data.delivery.branch}</Fact>}
-            {data.delivery?.pullRequest && <Fact title="Pull request"><OutLink to={data.delivery.pullRequest} /></Fact>}
+            {data.branch && <Fact title="Branch">{printable(data.branch, 200)}</Fact>}
+            {data.pullRequest && <Fact title="Pull request"><OutLink to={data.pullRequest} /></Fact>}
+            {data.trace && <Fact title="Trace"><Id value={data.trace} /></Fact>}
           </dl>
           {data.warnings && data.warnings.length > 0 && <Card title="Warnings"><ul>{data.warnings.map((warning) => <li key={warning}>{printable(warning, 1000)}</li>)}</ul></Card>}
           {data.text && <Card title="Answer"><pre class="words">{printable(data.text)}</pre></Card>}

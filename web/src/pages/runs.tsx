@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, call, may } from "../api";
 import type { Agents, Problem, Run, Runs } from "../api-types";
-import { duration, money } from "../parts/format";
+import { duration, money, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Empty, Id, Loaded, ProblemBox, State, now } from "../parts/parts";
 import { useResource } from "../resource";
@@ -28,11 +28,11 @@ export function RunsPage() {
     setNext(page.next);
   };
   const filter = (key: string, value: string): void => go(link("runs", "", { agent, state, [key]: value }));
-  const shows = (run: Run): boolean => (state === "" || stateOf(run) === state) && (text === "" || `${run.id} ${run.graphId} ${run.model ?? ""} ${run.error?.code ?? ""}`.toLowerCase().includes(text.toLowerCase()));
+  const shows = (run: Run): boolean => (state === "" || stateOf(run) === state) && (text === "" || `${run.id} ${run.graphId} ${run.model ?? ""} ${run.error?.code ?? ""} ${run.task ?? ""} ${run.branch ?? ""}`.toLowerCase().includes(text.toLowerCase()));
   return (
     <div class="page full">
       <div class="tools">
-        <input type="search" aria-label="Filter" placeholder="Filter by id, agent, model, error" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input type="search" aria-label="Filter" placeholder="Filter by task, id, agent, model, branch, error" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <label>State <select value={state} onChange={(event) => filter("state", event.currentTarget.value)}>
           {["", "queued", "running", "done", "failed"].map((value) => <option key={value} value={value}>{value === "" ? "all" : value}</option>)}
         </select></label>
@@ -49,9 +49,10 @@ export function RunsPage() {
         return <List label="Runs" rows={rows} keyOf={(run) => run.id} address={(run) => link("runs", run.id)} onEnd={() => void more()} columns={[
           { title: "State", width: "110px", cell: (run) => <State is={stateOf(run)} /> },
           { title: "Run", width: "150px", cell: (run) => <Id value={run.id} /> },
-          { title: "Agent", width: "minmax(120px, 1fr)", cell: (run) => run.graphId },
+          { title: "Task", width: "minmax(160px, 2fr)", cell: (run) => printable(run.task ?? "", 200) },
+          { title: "Agent", width: "minmax(110px, 1fr)", cell: (run) => run.graphId },
           { title: "Model", width: "minmax(100px, 1fr)", cell: (run) => run.model ?? "–" },
-          { title: "Result", width: "minmax(120px, 1.4fr)", cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.delivery?.branch ?? "" },
+          { title: "Result", width: "minmax(120px, 1.4fr)", cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
           { title: "Cost", width: "80px", right: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
           { title: "Took", width: "110px", right: true, cell: (run) => duration(tookOf(run, now.value)) },
           { title: "Begun", width: "100px", right: true, cell: (run) => <Ago at={run.created} /> },
