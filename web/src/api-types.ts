@@ -121,6 +121,43 @@ export interface Bill {
   unpricedCalls?: number;
 }
 
+export interface Browser {
+  account?: string;
+  agentId: string;
+  /** Programs may attach to it: sandbox.browser.cdp is operator. */
+  cdp: boolean;
+  /** Of its sandbox. */
+  name: string;
+  /** A person has taken it over; the agent waits. */
+  person?: boolean;
+  /** That are attached through this gateway. */
+  programs: number;
+  /** Its sandbox runs. */
+  running: boolean;
+  /** Its scope key: which sessions share it. */
+  sessionKey: string;
+  /** That watch it through this gateway. */
+  viewers: number;
+}
+
+export interface BrowserEndpoint {
+  /** Until when the connection has to be opened. */
+  expires: string;
+  /** With a ticket in it, for one connection. */
+  wsEndpoint: string;
+}
+
+export interface BrowserVersion {
+  Browser: string;
+  Protocol-Version: string;
+  /** With a ticket in it, for one connection within a minute. */
+  webSocketDebuggerUrl: string;
+}
+
+export interface Browsers {
+  browsers: Array<Browser>;
+}
+
 export interface Budget {
   tokens?: number;
   usd?: number;
@@ -932,6 +969,15 @@ export interface Sessions {
   sessions: Array<Session>;
 }
 
+export interface StartBrowser {
+  /** Billing account; that of the token if it is bound to one. */
+  account?: string;
+  /** The default one if not given. */
+  agent?: string;
+  /** The agent's main session if not given. */
+  session?: string;
+}
+
 export interface StartProcess {
   /** The program and its arguments. */
   argv?: Array<string>;
@@ -1282,4 +1328,11 @@ export interface Verification {
 
 export interface Verifications {
   verified: Array<Verification>;
+}
+
+export interface ViewBrowser {
+  /** The viewer may take the browser over; this needs the scope operator. */
+  control?: boolean;
+  /** The target id of the tab that is shown; the first if not given. */
+  tab?: string;
 }
