@@ -149,7 +149,7 @@ export interface BrowserEndpoint {
 
 export interface BrowserVersion {
   Browser: string;
-  Protocol-Version: string;
+  "Protocol-Version": string;
   /** With a ticket in it, for one connection within a minute. */
   webSocketDebuggerUrl: string;
 }

@@ -53,7 +53,7 @@ function interfaceOf(name) {
   const { properties = {}, required = [], description } = document.components.schemas[name];
   const comment = (text, indent) => (text ? `${indent}/** ${text} */\n` : "");
   const members = Object.entries(properties).map(([member, schema]) =>
-    `${comment(schema.description, "  ")}  ${member}${required.includes(member) ? "" : "?"}: ${typeOf(schema)};\n`);
+    `${comment(schema.description, "  ")}  ${/^[A-Za-z_$][\w$]*$/.test(member) ? member : JSON.stringify(member)}${required.includes(member) ? "" : "?"}: ${typeOf(schema)};\n`);
   return `${comment(description, "")}export interface ${name} {\n${members.join("")}}\n`;
 }
 
