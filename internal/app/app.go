@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
-	"github.com/atoll-run/atoll/internal/browser/driver"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/doctor"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
@@ -30,8 +29,6 @@ type App struct {
 	Egress  *egress.Service
 	// Browsers are those beside the sandboxes of sessions.
 	Browsers *browsers.Service
-	// Drivers are who drives each of them: its agent or a person.
-	Drivers driver.Drivers
 }
 
 // Open opens the state directory of the configuration in force.
@@ -101,6 +98,6 @@ func (a *App) Doctor() *doctor.Doctor {
 func (a *App) Parts() *serve.Parts {
 	return &serve.Parts{
 		Installation: a.Installation, Models: a.Models, Commits: a.Commits, Agents: a.Agents, Runs: a.Runs, Sync: a.Sync, Egress: a.Egress, Doctor: a.Doctor(),
-		Browsers: a.Browsers, Drivers: &a.Drivers,
+		Browsers: a.Browsers,
 	}
 }

@@ -191,6 +191,7 @@ func testFiles(t *testing.T, s *toolSite) {
 }
 
 func testHandover(t *testing.T, s *toolSite) {
+	name, drivers := s.do(t, `{"action":"tabs"}`).Sandbox, &s.app.Browsers.Drivers
 	done := make(chan string, 1)
 	go func() {
 		r, err := s.box.Call(t.Context(), "browser", []byte(`{"action":"handover","reason":"solve the CAPTCHA"}`))
@@ -212,6 +213,11 @@ func testHandover(t *testing.T, s *toolSite) {
 			if r := s.do(t, `{"action":"snapshot"}`); !r.IsError || !strings.Contains(r.Text, "busy: a person has the browser") {
 				t.Error(r.Text)
 			}
+			if end, err := drivers.Take(name); err != nil {
+				t.Errorf("the person does not get the browser: %v", err)
+			} else {
+				end()
+			}
 			if _, err := queue.Answer(t.Context(), open[0].ID, approval.Reply{Answer: approval.Once, Hash: open[0].Hash, By: "ann"}); err != nil {
 				t.Fatal(err)
 			}
@@ -219,6 +225,15 @@ func testHandover(t *testing.T, s *toolSite) {
 		}
 	}
 	wants(t, <-done, "the person is done")
+	release, err := drivers.Take(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.do(t, `{"action":"snapshot"}`); !r.IsError || !strings.Contains(r.Text, "busy: a person has the browser") {
+		t.Error(r.Text)
+	}
+	release()
+	s.ok(t, `{"action":"snapshot"}`)
 }
 
 func testForm(t *testing.T, s *toolSite) {

@@ -24,7 +24,7 @@ func With(ctx context.Context, name, id string) context.Context {
 
 // Copy returns to with the ids of from: for work that outlives the request which
 // asked for it.
-func Copy(to, from context.Context) context.Context { //nolint:revive // the second one is only read
+func Copy(to, from context.Context) context.Context {
 	for _, a := range of(from) {
 		to = With(to, a.Key, a.Value.String())
 	}

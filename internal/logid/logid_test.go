@@ -2,7 +2,6 @@ package logid_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ func TestIDsAreInTheLines(t *testing.T) {
 	}{
 		{func() { log.InfoContext(ctx, "made") }, "part=x request=req-1 run=run-1\n"},
 		{func() { log.WarnContext(ctx, "made", "run", "own") }, "part=x run=own request=req-1\n"},
-		{func() { log.InfoContext(logid.Copy(context.Background(), ctx), "made") }, "request=req-1 run=run-1\n"},
+		{func() { log.InfoContext(logid.Copy(t.Context(), ctx), "made") }, "request=req-1 run=run-1\n"},
 		{func() { log.Error("alone") }, "msg=alone part=x\n"},
 		{func() { log.DebugContext(ctx, "made") }, ""},
 	} {

@@ -16,6 +16,7 @@ type call struct {
 	driver  *Driver
 	args    *tool.BrowserArgs
 	options Options
+	end     func() // ends the action of the agent
 
 	page    *page
 	notes   []string // of ours

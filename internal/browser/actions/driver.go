@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/browser/driver"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -48,7 +50,10 @@ type Options struct {
 
 // Driver is the use of one browser by a tool. One call works at a time.
 type Driver struct {
-	source Source
+	source  Source
+	drivers *driver.Drivers
+	sandbox string      // its name
+	asked   atomic.Bool // a person was asked to go on
 
 	mu      sync.Mutex // held while a call works
 	running *Running
@@ -56,9 +61,6 @@ type Driver struct {
 	names   map[string]string
 	last    int    // the number of the last tab
 	current string // the id of the tab used last
-
-	holder sync.Mutex
-	held   string // who has the browser in place of the tool
 }
 
 // page is a tab that the tool has used.
@@ -67,44 +69,27 @@ type page struct {
 	seen *browser.Aria // what was shown last
 }
 
-// NewDriver returns the use of a browser.
-func NewDriver(s Source) *Driver { return &Driver{source: s} }
-
-// Hold has the tool wait while a person uses the browser. The returned function ends it.
-func (d *Driver) Hold(who string) (release func(), err error) {
-	d.holder.Lock()
-	defer d.holder.Unlock()
-	if d.held != "" {
-		return nil, fmt.Errorf("busy: %s has the browser", d.held)
-	}
-	d.held = who
-	return func() {
-		d.holder.Lock()
-		defer d.holder.Unlock()
-		d.held = ""
-	}, nil
-}
-
-func (d *Driver) isHeld() error {
-	d.holder.Lock()
-	defer d.holder.Unlock()
-	if d.held == "" {
-		return nil
-	}
-	return errhint.With(fmt.Errorf("busy: %s has the browser", d.held), "wait, and try again")
+// NewDriver returns the use of the browser of a sandbox.
+func NewDriver(s Source, d *driver.Drivers, sandbox string) *Driver {
+	return &Driver{source: s, drivers: d, sandbox: sandbox}
 }
 
 // Do carries out one call.
 func (d *Driver) Do(ctx context.Context, a *tool.BrowserArgs, o Options) (*tool.Result, error) {
-	if err := d.isHeld(); err != nil {
-		return nil, err
+	if d.asked.Load() {
+		return nil, driver.ErrPerson
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	end, err := d.drivers.Act(d.sandbox)
+	if err != nil {
+		return nil, err
+	}
 	within, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	c := &call{driver: d, args: a, options: o}
-	err := c.run(ctx, within)
+	c := &call{driver: d, args: a, options: o, end: end}
+	defer func() { c.end() }()
+	err = c.run(ctx, within)
 	if err != nil {
 		err = d.explain(ctx, err)
 	}

@@ -105,20 +105,31 @@ func (c *call) handover(ctx context.Context) error {
 	if c.options.Handover == nil {
 		return errors.New("nobody can be asked in this session")
 	}
-	release, err := c.driver.Hold("a person")
-	if err != nil {
-		return err
-	}
-	defer release()
 	state, err := c.page.State(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, handoverEnds)
 	defer cancel()
-	if err := c.options.Handover.Ask(ctx, c.args.Reason, state.URL); err != nil {
+	if err := c.ask(ctx, state.URL); err != nil {
 		return err
 	}
 	c.note("the person is done")
 	return c.changes(ctx)
+}
+
+// ask lets the person have the browser until the answer, and takes it back.
+func (c *call) ask(ctx context.Context, url string) error {
+	c.driver.asked.Store(true)
+	defer c.driver.asked.Store(false)
+	c.end()
+	c.end = func() {}
+	if err := c.options.Handover.Ask(ctx, c.args.Reason, url); err != nil {
+		return err
+	}
+	end, err := c.driver.drivers.Act(c.driver.sandbox)
+	if err == nil {
+		c.end = end
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/browser/actions"
+	"github.com/atoll-run/atoll/internal/browser/driver"
 	"github.com/atoll-run/atoll/internal/config"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -21,6 +22,8 @@ const DefaultIdle = 30 * time.Minute
 type Service struct {
 	*provide.Installation
 	egress *egress.Service
+	// Drivers says who drives each browser: its agent or a person.
+	Drivers driver.Drivers
 	// Idle is how long a browser that nobody uses keeps running. It is set before the
 	// first use.
 	Idle time.Duration
@@ -60,7 +63,7 @@ func (s *Service) use(name string, who provide.Subject) *Session {
 	found := s.open[name]
 	if found == nil {
 		found = &Session{service: s, who: who, name: name, taken: map[string]bool{}}
-		found.driver = actions.NewDriver(found)
+		found.driver = actions.NewDriver(found, &s.Drivers, name)
 		s.open[name] = found
 	}
 	found.users++

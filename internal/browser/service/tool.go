@@ -68,6 +68,3 @@ func (r *Session) Running(ctx context.Context) (*actions.Running, error) {
 	}
 	return &actions.Running{Browser: b.Browser, Number: b.Number, Why: b.Why}, nil
 }
-
-// Hold has the tool refuse calls while a person uses the browser.
-func (r *Session) Hold(who string) (release func(), err error) { return r.driver.Hold(who) }

@@ -18,7 +18,7 @@ func (g *Gateway) openBrowsers(context.Context) error {
 	}
 	g.browsers = browsers.New(browsers.Options{
 		In: g.parts.Installation, Browsers: g.parts.Browsers, Access: g.access, Origins: g.config.Origins, Logger: g.logger,
-		Drivers: g.parts.Drivers, Audit: func(e *audit.BrowserEvent) error { return log.Append(e) },
+		Drivers: &g.parts.Browsers.Drivers, Audit: func(e *audit.BrowserEvent) error { return log.Append(e) },
 	})
 	return nil
 }

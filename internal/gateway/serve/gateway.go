@@ -16,7 +16,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/host"
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/browser/driver"
 	running "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/doctor"
@@ -58,7 +57,6 @@ type Parts struct {
 	Doctor  *doctor.Doctor
 	// Browsers are those beside the sandboxes of sessions.
 	Browsers *running.Service
-	Drivers  *driver.Drivers // who drives each of them
 }
 
 // Options are what the command line says about a gateway.

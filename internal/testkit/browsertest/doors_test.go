@@ -43,20 +43,20 @@ func (s *site) testTokens(t *testing.T) {
 		{"", cdp, http.StatusUnauthorized}, {"run", cdp, http.StatusForbidden}, {"read", cdp, http.StatusForbidden},
 		{"other", cdp, http.StatusNotFound}, {"operator", "/atoll-no-such/cdp", http.StatusNotFound}, {"all", cdp, http.StatusOK},
 	} {
-		s.ask(t, c.token, http.MethodPost, c.path, "", c.status, nil)
+		s.ask(t, question{c.token, http.MethodPost, c.path, ""}, c.status, nil)
 	}
 	for session, code := range map[string]string{"agent:closed:one": "browser_cdp_off", "agent:far:one": "browser_address"} {
 		var b api.Browser
-		s.ask(t, "operator", http.MethodPost, "", `{"session":"`+session+`"}`, http.StatusOK, &b)
+		s.ask(t, question{"operator", http.MethodPost, "", `{"session":"` + session + `"}`}, http.StatusOK, &b)
 		var p api.Problem
-		s.ask(t, "operator", http.MethodPost, "/"+b.Name+"/cdp", "", http.StatusForbidden, &p)
+		s.ask(t, question{"operator", http.MethodPost, "/" + b.Name + "/cdp", ""}, http.StatusForbidden, &p)
 		if p.Code != code {
 			t.Errorf("%s: %+v", session, p)
 		}
 	}
 	var own, others api.Browsers
-	s.ask(t, "read", http.MethodGet, "", "", http.StatusOK, &own)
-	s.ask(t, "other", http.MethodGet, "", "", http.StatusOK, &others)
+	s.ask(t, question{"read", http.MethodGet, "", ""}, http.StatusOK, &own)
+	s.ask(t, question{"other", http.MethodGet, "", ""}, http.StatusOK, &others)
 	if len(own.Browsers) != 3 || len(others.Browsers) != 0 {
 		t.Errorf("%+v, %+v", own, others)
 	}
@@ -102,11 +102,11 @@ func (s *site) testOrigins(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/json/new?about:blank", "/json/list", "/json/close/x", "/json/protocol"} {
-		if status, _ := s.request(t, "operator", http.MethodGet, "/"+s.name+path, ""); status != http.StatusNotFound {
+		if status, _ := s.request(t, question{"operator", http.MethodGet, "/" + s.name + path, ""}); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	if status, _ := s.request(t, "operator", http.MethodGet, "/"+s.name+"/json/version", "", "Origin", "https://evil.example"); status != http.StatusForbidden {
+	if status, _ := s.request(t, question{"operator", http.MethodGet, "/" + s.name + "/json/version", ""}, "Origin", "https://evil.example"); status != http.StatusForbidden {
 		t.Error("the version:", status)
 	}
 }
@@ -234,8 +234,8 @@ func (s *site) testAudit(t *testing.T) {
 
 // testStop checks that a browser that was stopped can be started again.
 func (s *site) testStop(t *testing.T) {
-	s.ask(t, "other", http.MethodPost, "/"+s.name+"/stop", "", http.StatusNotFound, nil)
-	s.ask(t, "operator", http.MethodPost, "/"+s.name+"/stop", "", http.StatusOK, nil)
+	s.ask(t, question{"other", http.MethodPost, "/" + s.name + "/stop", ""}, http.StatusNotFound, nil)
+	s.ask(t, question{"operator", http.MethodPost, "/" + s.name + "/stop", ""}, http.StatusOK, nil)
 	if _, status := dial(t, s.ticket(t, "operator", "cdp", ""), nil); status != http.StatusConflict {
 		t.Error(status)
 	}

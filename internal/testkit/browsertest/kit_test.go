@@ -141,16 +141,19 @@ func (s *site) makeTokens(t *testing.T) {
 func (s *site) start(t *testing.T) {
 	t.Helper()
 	var b api.Browser
-	s.ask(t, "all", http.MethodPost, "", `{"session":"agent:main:one"}`, http.StatusOK, &b)
+	s.ask(t, question{"all", http.MethodPost, "", `{"session":"agent:main:one"}`}, http.StatusOK, &b)
 	s.name = b.Name
 }
 
+// question is a request below the route of browsers, as a token by its name.
+type question struct{ token, method, path, body string }
+
 // ask calls a route of browsers and reads its answer, which has the status.
-func (s *site) ask(t *testing.T, token, method, path, body string, status int, into any) {
+func (s *site) ask(t *testing.T, q question, status int, into any) {
 	t.Helper()
-	got, text := s.request(t, token, method, path, body)
+	got, text := s.request(t, q)
 	if got != status {
-		t.Fatalf("%s %s as %s: %d %s", method, path, token, got, text)
+		t.Fatalf("%+v: %d %s", q, got, text)
 	}
 	if into == nil {
 		return
@@ -160,19 +163,19 @@ func (s *site) ask(t *testing.T, token, method, path, body string, status int, i
 	}
 }
 
-func (s *site) request(t *testing.T, token, method, path, body string, header ...string) (int, []byte) {
+func (s *site) request(t *testing.T, q question, header ...string) (int, []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+"/api/v1/browsers"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, q.method, "http://"+s.address+"/api/v1/browsers"+q.path, strings.NewReader(q.body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body != "" {
+	if q.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.tokens[token])
+	if q.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.tokens[q.token])
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -193,7 +196,7 @@ func (s *site) request(t *testing.T, token, method, path, body string, header ..
 func (s *site) ticket(t *testing.T, token, door, body string) string {
 	t.Helper()
 	var e api.BrowserEndpoint
-	s.ask(t, token, http.MethodPost, "/"+s.name+"/"+door, body, http.StatusOK, &e)
+	s.ask(t, question{token, http.MethodPost, "/" + s.name + "/" + door, body}, http.StatusOK, &e)
 	if left := time.Until(e.Expires); left <= 0 || left > time.Minute {
 		t.Errorf("it expires in %s", left)
 	}

@@ -90,8 +90,8 @@ func (s *site) testView(t *testing.T) {
 			t.Errorf("%s: %+v", input, got)
 		}
 	}
-	s.ask(t, "run", http.MethodPost, "/"+s.name+"/view", `{"control":true}`, http.StatusForbidden, nil)
-	s.ask(t, "other", http.MethodPost, "/"+s.name+"/view", `{}`, http.StatusNotFound, nil)
+	s.ask(t, question{"run", http.MethodPost, "/" + s.name + "/view", `{"control":true}`}, http.StatusForbidden, nil)
+	s.ask(t, question{"other", http.MethodPost, "/" + s.name + "/view", `{}`}, http.StatusNotFound, nil)
 }
 
 // testControl checks that one person at a time drives, after taking the browser over.
@@ -112,7 +112,7 @@ func (s *site) testControl(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var list api.Browsers
-	if s.ask(t, "read", http.MethodGet, "", "", http.StatusOK, &list); !isTaken(list, s.name) {
+	if s.ask(t, question{"read", http.MethodGet, "", ""}, http.StatusOK, &list); !isTaken(list, s.name) {
 		t.Errorf("%+v", list)
 	}
 	for _, bad := range []string{`{"type":"mouse","event":"down","x":-1,"y":5}`, `{"type":"key","event":"down","key":"F12"}`, `{"type":"fly"}`, `{"type":"text","text":""}`} {
@@ -137,7 +137,7 @@ func (s *site) testControl(t *testing.T) {
 	}
 	_ = second.ws.CloseNow()
 	waitFor(t, func() bool {
-		s.ask(t, "read", http.MethodGet, "", "", http.StatusOK, &list)
+		s.ask(t, question{"read", http.MethodGet, "", ""}, http.StatusOK, &list)
 		return !isTaken(list, s.name)
 	})
 }
@@ -198,7 +198,7 @@ func (s *site) testViewers(t *testing.T) {
 func (s *site) viewers(t *testing.T) int {
 	t.Helper()
 	var list api.Browsers
-	s.ask(t, "read", http.MethodGet, "", "", http.StatusOK, &list)
+	s.ask(t, question{"read", http.MethodGet, "", ""}, http.StatusOK, &list)
 	for _, b := range list.Browsers {
 		if b.Name == s.name {
 			return b.Viewers
