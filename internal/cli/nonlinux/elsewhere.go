@@ -117,7 +117,7 @@ or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {
-	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "dashboard", "demo", "docker", "egress", "exec", "forward", "gateway", "gemini", "images", "logs", "mcp", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "sync", "token", "tool", "volumes"}
+	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "dashboard", "demo", "docker", "egress", "exec", "extend", "forward", "gateway", "gemini", "images", "logs", "mcp", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "sync", "token", "tool", "volumes"}
 }
 
 // newLinuxCommand is a verb that says that it needs Linux.
