@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/dashboard"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
@@ -43,10 +42,13 @@ func TestDashboard(t *testing.T) {
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	modules := webModules(t)
 	const hostile = `<img src=x onerror="window.pwned=1">`
-	s, _ := gatewaySite(t, fakellm.Use("exec", `{"command": "echo '<img src=x onerror=window.pwned=1>'"}`), fakellm.Say(hostile))
+	ask := `curl -sS -H 'Content-Type: application/json' -d '{"model":"small","messages":[{"role":"user","content":"hi"}]}' http://127.0.0.1:8080/v1/chat/completions && echo '` + hostile + `'`
+	s, _ := gatewaySite(t)
+	s.set("runs.variants.asks", map[string]any{"name": "Asks", "argv": []string{"/bin/sh", "-c", ask}, "read": "text"})
+	s.set("runs.variants.fails", map[string]any{"name": "Fails", "argv": []string{"/bin/sh", "-c", "exit 3"}, "read": "text"})
 	g := s.gateway(time.Minute)
-	done := s.dashboardRun(g, &api.RunRequest{GraphID: "sandbox:agent", Message: hostile})
-	failed := s.dashboardRun(g, &api.RunRequest{GraphID: "sandbox:agent", Message: hostile, Budget: api.Budget{Tokens: 1}})
+	done := s.dashboardRun(g, "asks", hostile)
+	failed := s.dashboardRun(g, "fails", hostile)
 	if _, err := g.CreateSandbox(t.Context(), &api.CreateSandbox{}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +71,9 @@ func TestDashboard(t *testing.T) {
 }
 
 // dashboardRun carries a run out and returns its id.
-func (s *site) dashboardRun(g *gatewayProcess, task *api.RunRequest) string {
+func (s *site) dashboardRun(g *gatewayProcess, agent, task string) string {
 	s.t.Helper()
-	begun, err := g.Start(s.t.Context(), task, "")
+	begun, err := g.Start(s.t.Context(), &api.RunRequest{GraphID: agent, Message: task}, "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

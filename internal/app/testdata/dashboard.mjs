@@ -60,10 +60,13 @@ for (const scheme of ["dark", "light"]) {
 await page.goto(`${base}#/runs/${run}`);
 await page.getByText("Timeline").waitFor();
 await page.locator(".timeline li").first().waitFor();
-check("the run has no cost", (await page.locator("dd", { hasText: "$0.0" }).count()) > 0);
+check("the run is not done", (await page.locator(".title .state.good", { hasText: "done" }).count()) === 1);
+check("the run has no cost", (await page.locator("dd", { hasText: "$0.00" }).count()) === 1 && (await page.locator(".facts", { hasText: "Calls1" }).count()) === 1);
+check("the task is not shown", (await page.getByText("<img src=x").count()) > 0);
 await look(page, "run");
 await page.goto(`${base}#/runs/${failed}`);
 await page.getByRole("alert").waitFor();
+check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
 // What an agent wrote is text.
 check("an agent's words became an element", (await page.locator("main img").count()) === 0 && !(await page.evaluate(() => globalThis.pwned)));
 
