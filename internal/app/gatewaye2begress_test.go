@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 )
 
 // reaches tells whether a program in the sandbox reaches a name.
@@ -26,6 +27,7 @@ func (c *e2bClient) reaches(host string) bool {
 // reach what agent api has.
 func TestInvariant_EGRESS_OF_E2B(t *testing.T) {
 	t.Parallel()
+	grouptest.Need(t)
 	for name, reached := range map[string]bool{"by default": false, "with e2b.egress": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,10 +15,12 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/service"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // TestBrowsers tests all ways into one browser.
 func TestBrowsers(t *testing.T) {
+	need.Time(t, "it runs a browser and packages of npm")
 	s := newSite(t)
 	t.Run("attack 19: who may not", s.testTokens)
 	t.Run("attack 19: tickets", s.testTickets)
