@@ -169,6 +169,9 @@ const wrapper = `#!/bin/bash
 case " $* " in
 *" --help "* | *" --background "*) exec %[1]q "$@" ;;
 " gateway "* | " proxy "*) ;;
+" dashboard "*) # the gateway that it would start has the port that everybody has
+	[[ -S $HOME/.atoll/gateway.sock ]] || "$0" gateway >/dev/null
+	exec %[1]q "$@" ;;
 *) exec %[1]q "$@" ;;
 esac
 [[ $1 != gateway ]] || set -- "$@" --listen "127.0.0.1:$GATEWAY_PORT"
