@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
+	"github.com/atoll-run/atoll/internal/gateway/terminal"
 	"github.com/atoll-run/atoll/internal/run/execute"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -44,7 +45,13 @@ func restServer(b *bureau, as access.Caller, adjust ...func(*rest.Options)) stri
 		f(&options)
 	}
 	server := rest.New(options)
-	listener := httptest.NewServer(server)
+	routes := http.NewServeMux()
+	routes.Handle("/", server)
+	shown := &terminal.Handler{Made: made}
+	routes.HandleFunc(terminal.Path, func(w http.ResponseWriter, r *http.Request) {
+		shown.ServeHTTP(w, r.WithContext(access.WithCaller(r.Context(), &as)))
+	})
+	listener := httptest.NewServer(routes)
 	b.t.Cleanup(func() { server.Close(); made.Close(); listener.CloseClientConnections(); listener.Close() })
 	return listener.URL
 }

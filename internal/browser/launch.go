@@ -119,7 +119,7 @@ func (b *Browser) connect(ctx context.Context) error {
 			return nil
 		}
 		if p, gone := b.machine.Process(ctx, b.process); gone == nil && p.Result != nil {
-			return errors.New("the browser ended at once")
+			return fmt.Errorf("the browser ended at once, %s", ending(p.Result))
 		}
 		select {
 		case <-ctx.Done():
@@ -127,6 +127,17 @@ func (b *Browser) connect(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// ending says how a process ended.
+func ending(r *machine.Result) string {
+	if r.OOM {
+		return "because memory ran out"
+	}
+	if r.Signal != "" {
+		return "by " + r.Signal
+	}
+	return "with exit code " + strconv.Itoa(r.ExitCode)
 }
 
 // dialControl connects to the browser, if it answers.

@@ -46,6 +46,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, err := h.enter(r)
+	if errors.Is(err, sandboxes.ErrNotFound) {
+		refuse(w, http.StatusNotFound, "sandbox_not_found", "there is no such sandbox")
+		return
+	}
 	if err != nil {
 		refuse(w, http.StatusNotFound, "process_not_found", "there is no such process with a terminal")
 		return
