@@ -18,6 +18,7 @@ type Model struct {
 	ContextWindow int64 // tokens; 0: unknown, see unknownWindow
 	MaxTokens     int64 // of an answer
 	Plain         bool  // it does not think, whatever it is told
+	NoImages      bool  // it takes no pictures
 }
 
 // Asker puts a question to a model: *chat.Client does.
@@ -39,6 +40,8 @@ type Tools interface {
 type Result struct {
 	Text    string `json:"text"`
 	IsError bool   `json:"isError,omitzero"`
+	// Images are pictures for the model, of at most chat.MaxImage bytes each.
+	Images []chat.Image `json:"-"`
 }
 
 // Agent carries out tasks.

@@ -73,6 +73,9 @@ func (r *run) request(m *Model) *chat.Request {
 	if m.Plain {
 		q.Thinking = ""
 	}
+	if m.NoImages {
+		withoutImages(q.Messages)
+	}
 	return q
 }
 

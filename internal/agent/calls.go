@@ -49,11 +49,16 @@ func (r *run) callParallel(ctx context.Context, calls []chat.Call) error {
 		if failures[i] != nil {
 			return failures[i] // the calls of this group without a result count as interrupted
 		}
-		if err := r.Transcript.Add(chat.Message{Role: chat.Tool, CallID: calls[i].ID, Text: results[i].Text, IsError: results[i].IsError}); err != nil {
+		if err := r.Transcript.Add(results[i].message(calls[i].ID)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// message returns the result as a step of the conversation.
+func (r *Result) message(call string) chat.Message {
+	return chat.Message{Role: chat.Tool, CallID: call, Text: r.Text, IsError: r.IsError, Images: r.Images}
 }
 
 func (r *run) callOne(ctx context.Context, call *chat.Call) (Result, error) {

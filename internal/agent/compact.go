@@ -98,7 +98,7 @@ func estimate(messages []chat.Message) (tokens int64) {
 		for _, c := range messages[i].Calls {
 			size += len(c.Name) + len(c.Args)
 		}
-		tokens += int64(size)/bytesPerToken + perMessage
+		tokens += int64(size)/bytesPerToken + perMessage + int64(len(messages[i].Images))*imageTokens
 	}
 	return tokens
 }

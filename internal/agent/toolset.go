@@ -58,5 +58,5 @@ func (t Toolset) Call(ctx context.Context, name, args string) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
-	return Result{Text: result.Text, IsError: result.IsError}, nil
+	return resultOf(result), nil
 }

@@ -42,6 +42,7 @@ type Transcript struct {
 	messages []chat.Message
 	begun    map[string]bool // calls, since the last answer
 	broken   error           // after a failed write nothing more is written
+	recorded int             // bytes of pictures on disk
 }
 
 // OpenTranscript reads a transcript, or begins one. A line that a crash left
@@ -69,7 +70,7 @@ func (t *Transcript) Messages() []chat.Message {
 	return append([]chat.Message(nil), t.messages...)
 }
 
-// Add appends a message.
+// Add appends a message. Of its pictures the disk has as many as maxRecorded allows.
 func (t *Transcript) Add(m chat.Message) error {
 	return t.write(&entry{Type: "message", Message: &m})
 }
@@ -123,7 +124,7 @@ func (t *Transcript) interruptedResults() (results []chat.Message) {
 
 func (t *Transcript) write(e *entry) error {
 	e.Time = time.Now().UTC()
-	line, err := json.Marshal(e)
+	line, err := json.Marshal(t.onDisk(e))
 	if err != nil {
 		return fmt.Errorf("transcript: %w", err)
 	}
@@ -156,6 +157,8 @@ func (t *Transcript) apply(e *entry) {
 			clear(t.begun)
 		}
 		t.messages = append(t.messages, *e.Message)
+		t.recorded += imageBytes(e.Message)
+		dropOldImages(t.messages)
 	case e.Type == "compaction" && e.Replaces != nil && e.Kept >= 0 && e.Kept <= len(t.messages):
 		kept := t.messages[len(t.messages)-e.Kept:]
 		t.messages = append([]chat.Message{*e.Replaces}, kept...)

@@ -1,6 +1,10 @@
 package chat
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"encoding/base64"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Role says who speaks.
 type Role string
@@ -20,7 +24,21 @@ type Message struct {
 	// CallID and IsError belong to the result of a tool.
 	CallID  string `json:"callId,omitempty"`
 	IsError bool   `json:"isError,omitempty"`
+	// Images are pictures in the result of a tool.
+	Images []Image `json:"images,omitempty"`
 }
+
+// Image is a picture for a model.
+type Image struct {
+	MediaType string `json:"mediaType"`
+	Data      []byte `json:"data"`
+}
+
+// MaxImage is the largest picture that providers take: 5 MiB as base64.
+const MaxImage = 5 << 20 / 4 * 3
+
+// base64 returns the bytes of the picture as JSON carries them.
+func (i *Image) base64() string { return base64.StdEncoding.EncodeToString(i.Data) }
 
 // Call is a model's wish to have a tool called. Args is as the model wrote it:
 // it may be no JSON at all.

@@ -133,6 +133,33 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// Pictures of results reach models in each provider's own shape: within the result, or as
+// words of the user after the last result of an answer.
+func TestImages(t *testing.T) {
+	q := question()
+	q.Messages[2].Images = []chat.Image{{MediaType: "image/jpeg", Data: []byte("jpeg")}}
+	q.Messages[1].Calls = append(q.Messages[1].Calls, chat.Call{ID: "c2", Name: "read", Args: "{}"})
+	q.Messages = append(q.Messages, chat.Message{Role: chat.Tool, CallID: "c2", Text: "2"}, chat.Message{Role: chat.User, Text: "and?"})
+	for api, want := range map[string]string{
+		chat.APICompletions: `[{"role":"tool","content":"1 hello","tool_call_id":"c1"},{"role":"tool","content":"2","tool_call_id":"c2"},` +
+			`{"role":"user","content":[{"type":"text","text":"Picture in the result of call c1:"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},` +
+			`{"role":"user","content":"and?"}]`,
+		chat.APIMessages: `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"1 hello"},` +
+			`{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"anBlZw=="}}]},{"type":"tool_result","tool_use_id":"c2","content":"2"},{"type":"text","text":"and?"}]}]`,
+	} {
+		m := answering(t, 500, "")
+		_, _ = client(t, chat.Provider{BaseURL: m.URL, API: api}).Ask(t.Context(), q, nil)
+		var expected []any
+		if err := json.Unmarshal([]byte(want), &expected); err != nil {
+			t.Fatal(err)
+		}
+		asked, _ := m.asked["messages"].([]any)
+		if diff := cmp.Diff(expected, asked[max(0, len(asked)-len(expected)):]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", api, diff)
+		}
+	}
+}
+
 // How much a model thinks is said in each provider's own words, or not at all.
 func TestThinking(t *testing.T) {
 	begins := []chat.Message{{Role: chat.User, Text: "hi"}}

@@ -32,9 +32,16 @@ type completionsBody struct {
 
 type completionsMessage struct {
 	Role       string            `json:"role"`
-	Content    *string           `json:"content"`
+	Content    any               `json:"content"` // text, []completionsPart, or nil
 	ToolCalls  []completionsCall `json:"tool_calls,omitempty"`
 	ToolCallID string            `json:"tool_call_id,omitempty"`
+}
+
+// completionsPart is a part of a message: a text or a picture.
+type completionsPart struct {
+	Type     string            `json:"type"`
+	Text     string            `json:"text,omitempty"`
+	ImageURL map[string]string `json:"image_url,omitempty"`
 }
 
 type completionsCall struct {
@@ -61,19 +68,49 @@ type completionsFunction struct {
 func (completions) body(r *Request) any {
 	b := completionsBody{Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, MaxTokens: r.MaxTokens, Effort: r.Thinking.effort()}
 	if r.System != "" {
-		b.Messages = append(b.Messages, completionsMessage{Role: "system", Content: &r.System})
+		b.Messages = append(b.Messages, completionsMessage{Role: "system", Content: r.System})
 	}
-	for i := range r.Messages {
-		b.Messages = append(b.Messages, completionsStep(&r.Messages[i]))
-	}
+	b.addSteps(r.Messages)
 	for _, f := range r.Functions {
 		b.Tools = append(b.Tools, completionsTool{"function", completionsFunction{f.Name, f.Description, f.Schema}})
 	}
 	return &b
 }
 
+// addSteps adds the messages. Results of tools are text alone here: their pictures follow
+// the last result of an answer, as words of the user.
+func (b *completionsBody) addSteps(messages []Message) {
+	var pictures []completionsPart
+	for i := range messages {
+		if m := &messages[i]; m.Role != Tool {
+			b.addPictures(&pictures)
+		}
+		b.Messages = append(b.Messages, completionsStep(&messages[i]))
+		pictures = append(pictures, completionsPictures(&messages[i])...)
+	}
+	b.addPictures(&pictures)
+}
+
+// addPictures adds a message with the pictures, if there are any, and forgets them.
+func (b *completionsBody) addPictures(pictures *[]completionsPart) {
+	if len(*pictures) > 0 {
+		b.Messages = append(b.Messages, completionsMessage{Role: string(User), Content: *pictures})
+	}
+	*pictures = nil
+}
+
+// completionsPictures returns the pictures of a result, each after the id of its call.
+func completionsPictures(m *Message) (parts []completionsPart) {
+	for i := range m.Images {
+		parts = append(parts,
+			completionsPart{Type: "text", Text: "Picture in the result of call " + m.CallID + ":"},
+			completionsPart{Type: "image_url", ImageURL: map[string]string{"url": "data:" + m.Images[i].MediaType + ";base64," + m.Images[i].base64()}})
+	}
+	return parts
+}
+
 func completionsStep(m *Message) completionsMessage {
-	step := completionsMessage{Role: string(m.Role), Content: &m.Text, ToolCallID: m.CallID}
+	step := completionsMessage{Role: string(m.Role), Content: m.Text, ToolCallID: m.CallID}
 	if m.Text == "" && len(m.Calls) > 0 {
 		step.Content = nil
 	}

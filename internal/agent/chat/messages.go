@@ -67,8 +67,16 @@ type messagesBlock struct {
 	Name      string         `json:"name,omitempty"`
 	Input     jsontext.Value `json:"input,omitempty"`
 	ToolUseID string         `json:"tool_use_id,omitempty"`
-	Content   string         `json:"content,omitempty"`
+	Content   any            `json:"content,omitempty"` // of a result: text, or blocks
 	IsError   bool           `json:"is_error,omitzero"`
+	Source    *imageSource   `json:"source,omitempty"`
+}
+
+// imageSource is a picture within a request.
+type imageSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
 }
 
 type messagesTool struct {
@@ -105,7 +113,7 @@ func appendStep(steps []messagesStep, m *Message) []messagesStep {
 
 func messagesBlocks(m *Message) []messagesBlock {
 	if m.Role == Tool {
-		return []messagesBlock{{Type: "tool_result", ToolUseID: m.CallID, Content: m.Text, IsError: m.IsError}}
+		return []messagesBlock{{Type: "tool_result", ToolUseID: m.CallID, Content: resultContent(m), IsError: m.IsError}}
 	}
 	var blocks []messagesBlock
 	if m.Text != "" || len(m.Calls) == 0 {
@@ -113,6 +121,18 @@ func messagesBlocks(m *Message) []messagesBlock {
 	}
 	for _, c := range m.Calls {
 		blocks = append(blocks, messagesBlock{Type: "tool_use", ID: c.ID, Name: c.Name, Input: object(c.Args)})
+	}
+	return blocks
+}
+
+// resultContent is what a result of a tool says: its text, with its pictures as blocks.
+func resultContent(m *Message) any {
+	if len(m.Images) == 0 {
+		return m.Text
+	}
+	blocks := []messagesBlock{{Type: "text", Text: cmp.Or(m.Text, " ")}}
+	for i := range m.Images {
+		blocks = append(blocks, messagesBlock{Type: "image", Source: &imageSource{"base64", m.Images[i].MediaType, m.Images[i].base64()}})
 	}
 	return blocks
 }

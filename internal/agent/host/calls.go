@@ -55,7 +55,7 @@ func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err err
 		if err != nil {
 			return err
 		}
-		w.Models = append(w.Models, agent.Model{Name: c.Name, ID: c.ID, Asker: asker, ContextWindow: c.Window, MaxTokens: c.MaxTokens, Plain: c.Plain})
+		w.Models = append(w.Models, agent.Model{Name: c.Name, ID: c.ID, Asker: asker, ContextWindow: c.Window, MaxTokens: c.MaxTokens, Plain: c.Plain, NoImages: c.NoImages})
 	}
 	return nil
 }

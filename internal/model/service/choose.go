@@ -21,6 +21,7 @@ type Candidate struct {
 	Name, ID, API     string
 	Window, MaxTokens int64
 	Plain             bool // it is written that it does not reason
+	NoImages          bool // it is written what it takes, and pictures are not among it
 }
 
 // Candidates are the models that an agent may ask, the first choice first.
@@ -46,7 +47,7 @@ var ErrNoModel = errhint.With(errors.New("no model is configured"),
 	"put ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY or GEMINI_API_KEY into the environment, or name a provider in llm.providers (docs/agent.md); `atoll demo` needs none")
 
 // scriptedCandidate is the scripted model.
-var scriptedCandidate = Candidate{scriptedProvider + "/demo", scriptedModel, chat.APICompletions, 128 << 10, 0, false}
+var scriptedCandidate = Candidate{Name: scriptedProvider + "/demo", ID: scriptedModel, API: chat.APICompletions, Window: 128 << 10}
 
 // Choice says which models an agent may ask, and through what.
 type Choice struct {
@@ -160,6 +161,7 @@ func (a *Service) candidate(cfg *config.LLM, name string) (Candidate, error) {
 		if m.ID == id {
 			c.Window, c.MaxTokens = whole(m.ContextWindow), whole(m.MaxTokens)
 			c.Plain = m.Reasoning != nil && !*m.Reasoning
+			c.NoImages = len(m.Input) > 0 && !slices.Contains(m.Input, "image")
 		}
 	}
 	return c, nil
