@@ -150,6 +150,7 @@ type Event struct {
 	Error    *Failure          `json:"error,omitempty"`
 	Notes    map[string]string `json:"notes,omitempty"`
 	Place    *Location         `json:"place,omitempty" doc:"Where a session's task is carried out, of prepared."`
+	Task     string            `json:"task,omitempty" doc:"Of a session's events over /api/v1/live: the task."`
 }
 
 // EventDone is the type of a run's last event.

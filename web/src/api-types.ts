@@ -288,6 +288,8 @@ export interface Event {
   place?: Location | null;
   seq: number;
   step?: string;
+  /** Of a session's events over /api/v1/live: the task. */
+  task?: string;
   text?: string;
   tookMs?: number;
   type: "text_delta" | "tool_call" | "tool_result" | "usage_report" | "step" | "waiting" | "log" | "error" | "done" | "started" | "prepared" | "notice";
@@ -460,6 +462,36 @@ export interface HistoryMessage {
   content?: string;
   isError?: boolean;
   role: "user" | "assistant" | "tool";
+}
+
+export interface LiveHealth {
+  /** Why not, for callers of every account. */
+  detail?: string;
+  ready: boolean;
+  version: string;
+}
+
+export interface LiveMessage {
+  /** Of run:ID and session:KEY. */
+  events?: Array<Event>;
+  keys?: Array<string>;
+  problem?: Problem | null;
+  /** Keys of rows that are gone. */
+  removed?: Array<string>;
+  rows?: Array<unknown>;
+  /** Grows with every message of the topic. Of run:ID the number of the last event. */
+  seq?: number;
+  topic?: string;
+  type: "ready" | "snapshot" | "delta" | "problem";
+}
+
+export interface LiveRequest {
+  /** Of login: the page's half of the log-in. */
+  page?: string;
+  /** Of subscribe: the last seq that the client has of the topic; a snapshot follows if what came after it is gone. */
+  since?: number;
+  topic?: string;
+  type: "login" | "subscribe" | "unsubscribe";
 }
 
 export interface Location {
@@ -874,6 +906,14 @@ export interface SandboxMetrics {
   workspaceLimitBytes?: number;
   /** There is more in the workspace than was counted: of 100,000 files, or of directories that the gateway may not read. */
   workspaceMore?: boolean;
+}
+
+export interface SandboxUsage {
+  /** CPUs, over the last second. */
+  cpu: number;
+  /** Bytes. */
+  memory: number;
+  processes: number;
 }
 
 export interface SandboxWorkspace {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
 
@@ -17,6 +18,9 @@ type terminalQuery struct {
 	Offset int64 `query:"offset" min:"0" doc:"Bytes of the screen that the client has seen: what was written after them comes first."`
 }
 
+// liveMessages are the messages of the WebSocket of what happens now.
+var liveMessages = []reflect.Type{reflect.TypeFor[api.LiveRequest](), reflect.TypeFor[api.LiveMessage](), reflect.TypeFor[api.SandboxUsage](), reflect.TypeFor[api.LiveHealth]()}
+
 // mcpEvents are the messages that a client of the Model Context Protocol follows.
 var mcpEvents = &eventStream{description: "Events; the data of each is a message of JSON-RPC."}
 
@@ -24,6 +28,7 @@ var mcpEvents = &eventStream{description: "Events; the data of each is a message
 // terminals, and the Model Context Protocol's transport, streamable HTTP.
 var elsewhere = []route{
 	{http.MethodGet, "/api/v1/sandboxes/{id}/processes/{process}/terminal", "openTerminal", access.Run, "Use the terminal of a process over a WebSocket: binary messages are the screen and the keys, text messages are JSON", shape{query: reflect.TypeFor[terminalQuery]()}},
+	{http.MethodGet, "/api/v1/live", "followLive", access.Read, "Follow what happens now over a WebSocket: text messages, a LiveRequest each to the gateway, a LiveMessage each from it", shape{messages: liveMessages}},
 	{http.MethodPost, "/mcp", "sendMCPMessage", access.Run, "Send a message of the Model Context Protocol (streamable HTTP): the first is initialize, and the header Mcp-Session-Id of its answer is sent with every other", shape{query: reflect.TypeFor[mcpQuery](), rawBody: "application/json", raw: "application/json", events: mcpEvents}},
 	{http.MethodGet, "/mcp", "followMCPMessages", access.Run, "Follow the messages of a session of the Model Context Protocol, which the header Mcp-Session-Id names", shape{events: mcpEvents}},
 	{http.MethodDelete, "/mcp", "endMCPSession", access.Run, "End a session of the Model Context Protocol, which the header Mcp-Session-Id names", shape{}},

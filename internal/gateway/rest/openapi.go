@@ -75,6 +75,9 @@ func (r *route) responses(schemas schemaSet) object {
 			schemas.of(t)
 		}
 	}
+	for _, t := range r.messages {
+		schemas.of(t)
+	}
 	good["content"] = media
 	all := object{"200": good, "default": object{"description": "A problem.", "content": content(api.ProblemType, schemas.of(reflect.TypeFor[api.Problem]()))}}
 	if r.idempotent {

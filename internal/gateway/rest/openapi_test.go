@@ -93,7 +93,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 		t.Errorf("operations share an id: %v", ids)
 	}
 	slices.Sort(routes)
-	want := append(o.rest.Patterns(), "DELETE /mcp", "GET /mcp", "POST /mcp", "GET /api/v1/sandboxes/{id}/processes/{process}/terminal")
+	want := append(o.rest.Patterns(), "DELETE /mcp", "GET /mcp", "POST /mcp", "GET /api/v1/live", "GET /api/v1/sandboxes/{id}/processes/{process}/terminal")
 	if slices.Sort(want); !slices.Equal(routes, want) {
 		t.Errorf("routes %v, want %v", routes, want)
 	}

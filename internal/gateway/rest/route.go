@@ -19,11 +19,12 @@ type route struct {
 
 // shape is the handler of a route and the types of its query, body and answer.
 type shape struct {
-	query, body, answer reflect.Type // nil if there is none
-	events              *eventStream // that it answers where they are asked for; nil if there are none
-	raw, rawBody        string       // media type of an answer or a body that is no JSON of ours
-	idempotent          bool         // it accepts an Idempotency-Key
-	files               bool         // its body may have attachments
+	query, body, answer reflect.Type   // nil if there is none
+	events              *eventStream   // that it answers where they are asked for; nil if there are none
+	messages            []reflect.Type // of a WebSocket
+	raw, rawBody        string         // media type of an answer or a body that is no JSON of ours
+	idempotent          bool           // it accepts an Idempotency-Key
+	files               bool           // its body may have attachments
 	serve               func(*call) error
 }
 

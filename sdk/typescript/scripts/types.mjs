@@ -1,6 +1,6 @@
 // Writes src/api.ts: the types of what the gateway's operations on sandboxes and
 // templates take and answer, from api/openapi.json. With --check it fails if they differ.
-// --all FILE writes those of all operations to FILE instead.
+// --all FILE writes those of all operations, events and messages to FILE instead.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const source = new URL("../../../api/openapi.json", import.meta.url);
@@ -59,7 +59,7 @@ function interfaceOf(name) {
 
 const paths = Object.entries(document.paths).filter(([path]) => all !== undefined || /^\/api\/v1\/(sandboxes|templates)\b/.test(path));
 const extra = ["ExecStart", "ExecOutput", "FileChange"]; // of events, whose schema is text
-const names = reachable([...namesIn(paths), ...extra]);
+const names = all === undefined ? reachable([...namesIn(paths), ...extra]) : Object.keys(document.components.schemas).sort();
 const text = `// Made from api/openapi.json by scripts/types.mjs: do not edit.\n\n${names.map(interfaceOf).join("\n")}`;
 if (!process.argv.includes("--check")) {
   writeFileSync(target, text);
