@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/config/vmkeys"
+)
 
 // mcpFile is mcp as it may be written.
 type mcpFile struct {
@@ -24,6 +28,9 @@ type e2bFile struct {
 
 // E2BTemplates returns the images of the templates that E2B's clients name.
 func (c *Config) E2BTemplates() map[string]string { return orEmpty(c.file.E2B).Templates }
+
+// VM returns vm.* as written.
+func (c *Config) VM() *vmkeys.MachinesFile { return orEmpty(c.file.VM) }
 
 // UseE2BEgress gives an agent what the sandboxes of E2B's clients reach, in place of its own
 // egress: nothing, unless e2b.egress says so. On an error it reaches nothing.

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/atoll-run/atoll/internal/config/vmkeys"
+
 // The types in this file are the file as it may be written, before any merge.
 // Their tags are the only description of a key: doc is its text for editors,
 // enum, min, above, max, check and keys narrow its values, note names a warning
@@ -22,6 +24,7 @@ type file struct {
 	Gateway  *gatewayFile          `json:"gateway" doc:"The long-running gateway."`
 	MCP      *mcpFile              `json:"mcp" doc:"Clients of the Model Context Protocol."`
 	E2B      *e2bFile              `json:"e2b" doc:"Programs that use the SDKs of E2B."`
+	VM       *vmkeys.MachinesFile  `json:"vm" doc:"Virtual machines that sandboxes run in where the system is not Linux."`
 	_        struct{}              `accept:"top"`
 }
 

@@ -106,7 +106,7 @@ func homes() map[string][]string {
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/contentpolicy"},
 		"github.com/pelletier/go-toml":           {"internal/cli/agentcmd/mcpservers", "internal/cli/mcpcmd"},
-		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm"},
+		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm", "internal/vm/lima"},
 		"filippo.io/age":                         {"internal/secret"},
 		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
 		"github.com/fsnotify/fsnotify":           {"internal/sandbox/follow"},
