@@ -62,20 +62,32 @@ func newSite(t *testing.T) *site {
 // open opens an installation whose browsers reach shop.example.
 func (s *site) open(t *testing.T, proxy string) {
 	t.Helper()
+	s.makeDir(t)
+	s.openWith(t, fmt.Sprintf(`{agents: {defaults: {workspace: %q, sandbox: {mode: "all", scope: "session", backend: "linux", browser: {cdp: "operator"},
+		egress: {mode: "enforce", allow: ["shop.example:80"], upstream: %q}}},
+		list: [{id: "main"}, {id: "closed", sandbox: {browser: {cdp: "off"}}}, {id: "far", sandbox: {browser: {cdpSourceRange: "192.0.2.0/24"}}}]}}`, filepath.Join(s.dir, "agent"), proxy))
+}
+
+// makeDir makes the directory of the installation.
+func (s *site) makeDir(t *testing.T) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "atoll") //nolint:usetesting // sockets need a short path
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.dir = dir
-	file := filepath.Join(dir, "atoll.json5")
-	text := fmt.Sprintf(`{agents: {defaults: {workspace: %q, sandbox: {mode: "all", scope: "session", backend: "linux", browser: {cdp: "operator"},
-		egress: {mode: "enforce", allow: ["shop.example:80"], upstream: %q}}},
-		list: [{id: "main"}, {id: "closed", sandbox: {browser: {cdp: "off"}}}, {id: "far", sandbox: {browser: {cdpSourceRange: "192.0.2.0/24"}}}]}}`, filepath.Join(dir, "agent"), proxy)
+}
+
+// openWith opens an installation with a configuration, without any engine.
+func (s *site) openWith(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(s.dir, "atoll.json5")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state"), "HOME": dir, "DOCKER_HOST": "unix:///nowhere", "CONTAINER_HOST": "unix:///nowhere"}
+	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(s.dir, "state"), "HOME": s.dir, "DOCKER_HOST": "unix:///nowhere", "CONTAINER_HOST": "unix:///nowhere", "MODEL_KEY": "a-key"}
+	var err error
 	s.app, err = app.Open(t.Context(), provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
 	if err != nil {
 		t.Fatal(err)
