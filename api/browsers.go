@@ -9,10 +9,16 @@ type Browser struct {
 	AgentID    string `json:"agentId"`
 	Account    string `json:"account,omitempty"`
 	Running    bool   `json:"running" doc:"Its sandbox runs."`
+	Open       bool   `json:"open" doc:"The browser itself runs."`
 	CDP        bool   `json:"cdp" doc:"Programs may attach to it: sandbox.browser.cdp is operator."`
+	View       bool   `json:"view" doc:"People may watch it: sandbox.browser.view is not off."`
+	Control    bool   `json:"control" doc:"People may take it over: sandbox.browser.control is not off."`
+	Window     bool   `json:"window,omitzero" doc:"It has a window, which is watched by VNC."`
 	Programs   int    `json:"programs" doc:"That are attached through this gateway."`
 	Viewers    int    `json:"viewers" doc:"That watch it through this gateway."`
 	Person     bool   `json:"person,omitzero" doc:"A person has taken it over; the agent waits."`
+	CDPPort    int    `json:"cdpPort,omitzero" doc:"Port of this machine by which programs are attached."`
+	NoVNCPort  int    `json:"noVncPort,omitzero" doc:"Port of this machine by which its window is watched."`
 }
 
 // Browsers is a list of browsers.
@@ -36,12 +42,26 @@ type StartBrowser struct {
 type BrowserEndpoint struct {
 	WSEndpoint string    `json:"wsEndpoint" doc:"With a ticket in it, for one connection."`
 	Expires    time.Time `json:"expires" doc:"Until when the connection has to be opened."`
+	Page       string    `json:"page,omitempty" doc:"The page that shows it, with the same ticket; of views, where the gateway has pages."`
+}
+
+// BrowserTab is a tab of a browser.
+type BrowserTab struct {
+	ID    string `json:"id"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
+}
+
+// BrowserTabs is a list of tabs.
+type BrowserTabs struct {
+	Tabs []BrowserTab `json:"tabs"`
 }
 
 // BrowserVersion is what clients of the DevTools protocol ask for first.
 type BrowserVersion struct {
 	Browser         string `json:"Browser"`
 	ProtocolVersion string `json:"Protocol-Version"`
+	UserAgent       string `json:"User-Agent,omitempty"`
 	Socket          string `json:"webSocketDebuggerUrl" doc:"With a ticket in it, for one connection within a minute."`
 }
 

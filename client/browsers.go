@@ -29,6 +29,16 @@ func (c *Client) AttachBrowser(ctx context.Context, name string) (*api.BrowserEn
 	return do[api.BrowserEndpoint](ctx, c, http.MethodPost, pathWith(browsers+"/", name, "/cdp"), nil)
 }
 
+// BrowserVersion returns what clients of the DevTools protocol ask for first.
+func (c *Client) BrowserVersion(ctx context.Context, name string) (*api.BrowserVersion, error) {
+	return get[api.BrowserVersion](ctx, c, pathWith(browsers+"/", name, "/json/version"), nil)
+}
+
+// BrowserTabs lists the tabs of a browser.
+func (c *Client) BrowserTabs(ctx context.Context, name string) (*api.BrowserTabs, error) {
+	return get[api.BrowserTabs](ctx, c, pathWith(browsers+"/", name, "/tabs"), nil)
+}
+
 // ViewBrowser returns a WebSocket to watch a browser by, for one connection.
 func (c *Client) ViewBrowser(ctx context.Context, name string, q *api.ViewBrowser) (*api.BrowserEndpoint, error) {
 	return do[api.BrowserEndpoint](ctx, c, http.MethodPost, pathWith(browsers+"/", name, "/view"), q)

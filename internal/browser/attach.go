@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -44,6 +45,19 @@ func (b *Browser) Check(ctx context.Context) error {
 		return b.explain(fmt.Errorf("the browser does not answer: %w", err))
 	}
 	return nil
+}
+
+// Version says which program the browser is, and how it names itself to servers.
+func (b *Browser) Version(ctx context.Context) (product, userAgent string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	v, err := cdp.Call(ctx, b.conn.Session(""), browser.GetVersion, cdp.Empty{})
+	return printable(v.Product, maxName), printable(v.UserAgent, maxName), err
+}
+
+// Screen opens a connection to the screen that the browser's window is on.
+func (b *Browser) Screen(ctx context.Context) (net.Conn, error) {
+	return b.machine.Dial(ctx, "tcp", ScreenPort)
 }
 
 // Explain adds to an error why the browser is over, if it is.

@@ -126,8 +126,16 @@ export interface Browser {
   agentId: string;
   /** Programs may attach to it: sandbox.browser.cdp is operator. */
   cdp: boolean;
+  /** Port of this machine by which programs are attached. */
+  cdpPort?: number;
+  /** People may take it over: sandbox.browser.control is not off. */
+  control: boolean;
   /** Of its sandbox. */
   name: string;
+  /** Port of this machine by which its window is watched. */
+  noVncPort?: number;
+  /** The browser itself runs. */
+  open: boolean;
   /** A person has taken it over; the agent waits. */
   person?: boolean;
   /** That are attached through this gateway. */
@@ -136,20 +144,37 @@ export interface Browser {
   running: boolean;
   /** Its scope key: which sessions share it. */
   sessionKey: string;
+  /** People may watch it: sandbox.browser.view is not off. */
+  view: boolean;
   /** That watch it through this gateway. */
   viewers: number;
+  /** It has a window, which is watched by VNC. */
+  window?: boolean;
 }
 
 export interface BrowserEndpoint {
   /** Until when the connection has to be opened. */
   expires: string;
+  /** The page that shows it, with the same ticket; of views, where the gateway has pages. */
+  page?: string;
   /** With a ticket in it, for one connection. */
   wsEndpoint: string;
+}
+
+export interface BrowserTab {
+  id: string;
+  title: string;
+  url: string;
+}
+
+export interface BrowserTabs {
+  tabs: Array<BrowserTab>;
 }
 
 export interface BrowserVersion {
   Browser: string;
   "Protocol-Version": string;
+  "User-Agent"?: string;
   /** With a ticket in it, for one connection within a minute. */
   webSocketDebuggerUrl: string;
 }

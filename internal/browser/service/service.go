@@ -43,6 +43,15 @@ func EgressOf(p *plan.Plan) (*config.Egress, error) {
 	return &c, nil
 }
 
+// IsOpen reports whether a process of this machine keeps the browser of a sandbox running.
+func (s *Service) IsOpen(name string) bool {
+	held, err := s.Locks.IsHeld(lockName(name))
+	return held && err == nil
+}
+
+// lockName names what the process holds that started the browser of a sandbox.
+func lockName(name string) string { return "browser " + name }
+
 // Use returns the browser session of a subject. It starts nothing yet. The caller calls
 // Release.
 func (s *Service) Use(who provide.Subject) (*Session, error) {

@@ -88,7 +88,7 @@ func (r *Session) start(ctx context.Context) (err error) {
 	if r.box, err = r.service.ProvideBrowser(ctx, r.who); err != nil {
 		return err
 	}
-	r.lock, err = r.service.Locks.TryHold("browser " + r.name)
+	r.lock, err = r.service.Locks.TryHold(lockName(r.name))
 	if errors.Is(err, filelock.ErrHeld) {
 		return r.attach(ctx)
 	}

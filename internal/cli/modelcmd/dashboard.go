@@ -45,14 +45,7 @@ minutes. With a token, a person elsewhere logs in at the gateway's address and /
 
 // openDashboard prints the address of the dashboard with a code, and opens it.
 func (e *env) openDashboard(ctx context.Context, noOpen, asJSON bool) error {
-	b, err := e.newBackground("--idle", dashboardIdle.String())
-	if err != nil {
-		return err
-	}
-	if err := b.ensure(ctx); err != nil {
-		return err
-	}
-	gateway, err := client.New(client.Options{Socket: b.socket})
+	gateway, err := GatewayWithPages(ctx, e.Env)
 	if err != nil {
 		return err
 	}
@@ -65,15 +58,31 @@ func (e *env) openDashboard(ctx context.Context, noOpen, asJSON bool) error {
 		return e.PrintJSON(code)
 	}
 	_, err = fmt.Fprintf(e.Out, "%s\n", code.URL)
-	if err == nil && !noOpen && (e.Getenv("DISPLAY") != "" || e.Getenv("WAYLAND_DISPLAY") != "") {
-		openAddress(ctx, code.URL)
+	if err == nil && !noOpen {
+		OpenAddress(ctx, e.Env, code.URL)
 	}
 	return err
 }
 
-// openAddress opens an address in a person's web browser, if a program for that is
-// there; the address was printed in any case.
-func openAddress(ctx context.Context, address string) {
+// GatewayWithPages returns the gateway of this user, after it has started one in the
+// background if none runs. The caller closes it.
+func GatewayWithPages(ctx context.Context, c *console.Env) (*client.Client, error) {
+	b, err := (&env{c}).newBackground("--idle", dashboardIdle.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := b.ensure(ctx); err != nil {
+		return nil, err
+	}
+	return client.New(client.Options{Socket: b.socket})
+}
+
+// OpenAddress opens an address in a person's web browser, if there is a screen and a
+// program for that; the address was printed in any case.
+func OpenAddress(ctx context.Context, c *console.Env, address string) {
+	if c.Getenv("DISPLAY") == "" && c.Getenv("WAYLAND_DISPLAY") == "" {
+		return
+	}
 	for _, name := range openers {
 		if path, err := exec.LookPath(name); err == nil {
 			_ = exec.CommandContext(ctx, path, address).Run()

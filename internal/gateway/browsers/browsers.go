@@ -32,6 +32,9 @@ var (
 	ErrNotRunning = errhint.With(errors.New("the browser does not run"), "start it: POST /api/v1/browsers")
 	ErrOff        = errhint.With(errors.New("programs may not attach to this browser"), "set sandbox.browser.cdp to operator")
 	ErrAddress    = errors.New("programs at this address may not attach to this browser")
+	ErrViewOff    = errhint.With(errors.New("people may not watch this browser"), "set sandbox.browser.view to auto")
+	ErrControlOff = errhint.With(errors.New("people may not take this browser over"), "set sandbox.browser.control to ask")
+	ErrNoWindow   = errhint.With(errors.New("the browser has no window that can be watched"), "set sandbox.browser.headless to false and noVncEnabled to true, and start it again; or watch its page: POST /api/v1/browsers/NAME/view")
 	ErrFull       = errhint.With(errors.New("too many are connected to this browser"), "end one of the others first")
 )
 
@@ -48,7 +51,8 @@ type Options struct {
 	Browsers *running.Service
 	Drivers  *driver.Drivers
 	Access   *access.Access
-	Origins  []string // of pages that may open WebSockets, besides the gateway's own
+	Origins  []string   // of pages that may open WebSockets, besides the gateway's own
+	Port     func() int // of this machine that callers come in by; 0 if there is none
 	Audit    func(*audit.BrowserEvent) error
 	Logger   *slog.Logger
 }
@@ -95,9 +99,12 @@ func (s *Service) List(ctx context.Context, c *access.Caller, account string) (*
 }
 
 func (s *Service) describe(e *sandbox.Entry, isRunning bool) api.Browser {
+	settings := s.settings(e)
+	s.In.WithDoors(e)
 	b := api.Browser{
-		Name: e.ContainerName, SessionKey: e.SessionKey, AgentID: e.AgentID, Account: e.Account, Running: isRunning,
-		CDP: s.settings(e).CDP == browserkeys.CDPOperator, Person: s.Drivers.IsTaken(e.ContainerName),
+		Name: e.ContainerName, SessionKey: e.SessionKey, AgentID: e.AgentID, Account: e.Account, Running: isRunning, Open: isRunning && s.Browsers.IsOpen(e.ContainerName),
+		CDP: settings.CDP == browserkeys.CDPOperator, View: settings.View == browserkeys.ViewAuto, Control: settings.Control == browserkeys.ControlAsk, Window: hasWindow(settings),
+		Person: s.Drivers.IsTaken(e.ContainerName), CDPPort: e.CDPPort, NoVNCPort: e.NoVNCPort,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +113,9 @@ func (s *Service) describe(e *sandbox.Entry, isRunning bool) api.Browser {
 	}
 	return b
 }
+
+// hasWindow reports whether a browser has a window that people may watch.
+func hasWindow(b *config.Browser) bool { return b.Windowed() && b.NoVNCEnabled }
 
 // settings returns the browser's settings of the sandbox's agent; those that allow nothing
 // if there is no such agent any more.

@@ -2,6 +2,7 @@ package browsers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/browser/devtools"
 	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // The paths of WebSockets that programs attach by.
@@ -22,8 +24,12 @@ const (
 	PathCDPTicket = PathCDP + "/{ticket}"
 )
 
-// protocolVersion is the version of the DevTools protocol.
-const protocolVersion = "1.3"
+const (
+	// protocolVersion is the version of the DevTools protocol.
+	protocolVersion = "1.3"
+	// maxListed is how many tabs are listed.
+	maxListed = 200
+)
 
 // allowCDP returns an error unless a caller's programs may attach to a browser.
 func (s *Service) allowCDP(ctx context.Context, c *access.Caller, name string, from netip.Addr) error {
@@ -64,7 +70,37 @@ func (s *Service) Version(ctx context.Context, c *access.Caller, name, base stri
 	if err != nil {
 		return nil, err
 	}
-	return &api.BrowserVersion{Browser: "Chrome", ProtocolVersion: protocolVersion, Socket: endpoint.WSEndpoint}, nil
+	b, err := s.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	product, agent, err := b.Version(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	return &api.BrowserVersion{Browser: product, ProtocolVersion: protocolVersion, UserAgent: agent, Socket: endpoint.WSEndpoint}, nil
+}
+
+// Tabs lists the tabs of a browser for those who may watch it, or attach programs to it.
+func (s *Service) Tabs(ctx context.Context, c *access.Caller, name string, from netip.Addr) (*api.BrowserTabs, error) {
+	if err := s.allowView(ctx, c, name, false); err != nil && s.allowCDP(ctx, c, name, from) != nil {
+		return nil, err
+	}
+	b, err := s.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	found, err := b.Tabs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	list := &api.BrowserTabs{Tabs: []api.BrowserTab{}}
+	for _, t := range found[:min(len(found), maxListed)] {
+		list.Tabs = append(list.Tabs, api.BrowserTab{ID: t.ID, URL: t.URL, Title: t.Title})
+	}
+	return list, nil
 }
 
 // ServeCDP attaches a program that was let in by a token.
@@ -111,6 +147,7 @@ func (s *Service) serveCDP(w http.ResponseWriter, r *http.Request, c *access.Cal
 		return
 	}
 	defer leave()
+	defer s.door(r.Context(), name, sandbox.DoorCDP, from)()
 	b, err := s.open(r.Context(), name)
 	if err != nil {
 		refuse(w, err)
@@ -118,6 +155,24 @@ func (s *Service) serveCDP(w http.ResponseWriter, r *http.Request, c *access.Cal
 	}
 	defer b.release()
 	s.attach(w, r, u, b, c)
+}
+
+// door records the port that a connection to a browser came in by, until closed is called.
+// One of the owner's socket has none.
+func (s *Service) door(ctx context.Context, name string, d sandbox.Door, from netip.Addr) (closed func()) {
+	if s.Port == nil || !from.IsValid() {
+		return func() {}
+	}
+	port := s.Port()
+	if port == 0 {
+		return func() {}
+	}
+	closed, err := s.In.OpenDoor(ctx, name, d, port)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "a door of a browser", "sandbox", name, "error", err)
+		return func() {}
+	}
+	return closed
 }
 
 // attach upgrades the request and carries the protocol until one side leaves.

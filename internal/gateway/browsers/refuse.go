@@ -22,6 +22,9 @@ var refusals = []struct {
 	{ErrNotRunning, http.StatusConflict, "browser_not_running"},
 	{ErrOff, http.StatusForbidden, "browser_cdp_off"},
 	{ErrAddress, http.StatusForbidden, "browser_address"},
+	{ErrViewOff, http.StatusForbidden, "browser_view_off"},
+	{ErrControlOff, http.StatusForbidden, "browser_control_off"},
+	{ErrNoWindow, http.StatusConflict, "browser_no_window"},
 	{ErrFull, http.StatusServiceUnavailable, "too_many_connections"},
 	{errTickets, http.StatusTooManyRequests, "too_many_tickets"},
 }

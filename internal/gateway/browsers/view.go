@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/browser/screen"
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 )
@@ -32,16 +33,31 @@ var errViewOnly = errors.New("this view is for watching only")
 // errNotTaken is told to a viewer who has not taken the browser over.
 var errNotTaken = errhint.With(errors.New("the browser is not yours"), "take it over first")
 
+// allowView returns an error unless a caller may watch a browser, or take it over.
+func (s *Service) allowView(ctx context.Context, c *access.Caller, name string, control bool) error {
+	e, err := s.find(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	settings := s.settings(e)
+	switch {
+	case !c.May(access.Run), control && !c.May(access.Operator):
+		return access.ErrScope
+	case settings.View != browserkeys.ViewAuto:
+		return ErrViewOff
+	case control && settings.Control != browserkeys.ControlAsk:
+		return ErrControlOff
+	}
+	return nil
+}
+
 // OfferView returns a WebSocket that a viewer may open once.
 func (s *Service) OfferView(ctx context.Context, c *access.Caller, name, base string, q *api.ViewBrowser) (*api.BrowserEndpoint, error) {
-	if _, err := s.find(ctx, c, name); err != nil {
+	if err := s.allowView(ctx, c, name, q.Control); err != nil {
 		return nil, err
 	}
 	if len(q.Tab) > maxTab {
 		return nil, ErrNotFound
-	}
-	if q.Control && !c.May(access.Operator) {
-		return nil, access.ErrScope
 	}
 	return s.offer(&ticket{caller: c, browser: name, door: doorView, tab: q.Tab, control: q.Control}, base)
 }
@@ -54,7 +70,7 @@ func (s *Service) ServeView(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer stop()
-	if _, err := s.find(ctx, t.caller, t.browser); err != nil {
+	if err := s.allowView(ctx, t.caller, t.browser, t.control); err != nil {
 		refuse(w, err)
 		return
 	}

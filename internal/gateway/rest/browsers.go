@@ -5,10 +5,12 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/browsers"
+	"github.com/atoll-run/atoll/internal/gateway/dashboard"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
@@ -19,6 +21,7 @@ type Browsers interface {
 	Stop(ctx context.Context, c *access.Caller, name string) (*api.Browser, error)
 	OfferCDP(ctx context.Context, c *access.Caller, name, base string, from netip.Addr) (*api.BrowserEndpoint, error)
 	Version(ctx context.Context, c *access.Caller, name, base string, from netip.Addr) (*api.BrowserVersion, error)
+	Tabs(ctx context.Context, c *access.Caller, name string, from netip.Addr) (*api.BrowserTabs, error)
 	OfferView(ctx context.Context, c *access.Caller, name, base string, q *api.ViewBrowser) (*api.BrowserEndpoint, error)
 }
 
@@ -67,12 +70,39 @@ func browserVersion(c *call, _, _ *none) (*api.BrowserVersion, error) {
 	return c.Browsers.Version(c.ctx(), c.caller, c.path("name"), c.socketBase(), access.Remote(c.r))
 }
 
-func viewBrowser(c *call, _ *none, body *api.ViewBrowser) (*api.BrowserEndpoint, error) {
-	return c.Browsers.OfferView(c.ctx(), c.caller, c.path("name"), c.socketBase(), body)
+func listBrowserTabs(c *call, _, _ *none) (*api.BrowserTabs, error) {
+	return c.Browsers.Tabs(c.ctx(), c.caller, c.path("name"), access.Remote(c.r))
 }
 
-// socketBase returns where the caller reaches WebSockets of the gateway.
+func viewBrowser(c *call, _ *none, body *api.ViewBrowser) (*api.BrowserEndpoint, error) {
+	return c.withPage(c.Browsers.OfferView(c.ctx(), c.caller, c.path("name"), c.socketBase(), body))
+}
+
+// withPage adds the page that shows a browser, where the gateway has pages. The ticket is
+// in the fragment, which no browser sends.
+func (c *call) withPage(e *api.BrowserEndpoint, err error) (*api.BrowserEndpoint, error) {
+	if err != nil || c.Web == nil {
+		return e, err
+	}
+	base, ticket, _ := strings.Cut(e.WSEndpoint, "/api/v1/browsers/")
+	if http, isAddress := strings.CutPrefix(base, "ws"); isAddress && !strings.HasPrefix(base, unixScheme) {
+		e.Page = "http" + http + dashboard.Prefix + "view.html#" + ticket
+	}
+	return e, nil
+}
+
+// unixScheme is that of WebSockets on a Unix socket, as the package ws of npm writes it.
+const unixScheme = "ws+unix:"
+
+// socketBase returns where the caller reaches WebSockets of the gateway. A caller on the
+// owner's socket is told an address, where there is one, else the socket.
 func (c *call) socketBase() string {
+	if !access.Remote(c.r).IsValid() && c.Address != nil {
+		if address := c.Address(); address != "" {
+			return "ws" + strings.TrimPrefix(address, "http")
+		}
+		return unixScheme + "//" + c.Socket + ":"
+	}
 	scheme := "ws://"
 	if c.r.TLS != nil {
 		scheme = "wss://"

@@ -29,6 +29,8 @@ type Options struct {
 	Limits   Limiter
 	Web      *access.Access // log-ins of web browsers; nil if the gateway has no pages
 	PageURL  func() string  // where the pages are; "" if no address is listened on
+	Address  func() string  // the URL of the gateway; "" if no address is listened on
+	Socket   string         // the path of the owner's socket
 	Runs     Runs
 	Store    RunStore
 	Agents   []Catalogue

@@ -11,16 +11,21 @@ import (
 )
 
 // openBrowsers makes what lets callers use browsers.
-func (g *Gateway) openBrowsers(context.Context) error {
-	log, err := g.parts.Models.AuditLog()
+func (g *Gateway) openBrowsers(context.Context) (err error) {
+	g.browsers, err = NewBrowsers(g.parts, browsers.Options{Access: g.access, Origins: g.config.Origins, Logger: g.logger, Port: g.port})
+	return err
+}
+
+// NewBrowsers returns what lets callers use the browsers of an installation. The options
+// say who they are.
+func NewBrowsers(p *Parts, o browsers.Options) (*browsers.Service, error) {
+	log, err := p.Models.AuditLog()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	g.browsers = browsers.New(browsers.Options{
-		In: g.parts.Installation, Browsers: g.parts.Browsers, Access: g.access, Origins: g.config.Origins, Logger: g.logger,
-		Drivers: &g.parts.Browsers.Drivers, Audit: func(e *audit.BrowserEvent) error { return log.Append(e) },
-	})
-	return nil
+	o.In, o.Browsers, o.Drivers = p.Installation, p.Browsers, &p.Browsers.Drivers
+	o.Audit = func(e *audit.BrowserEvent) error { return log.Append(e) }
+	return browsers.New(o), nil
 }
 
 // browserRoutes are the WebSockets of browsers.

@@ -30,9 +30,27 @@ func cookieName(stateDir string, secure bool) string {
 	return name
 }
 
-// pageURL returns the address of the dashboard on the first listener that web browsers
-// reach; "" if there is none.
+// pageURL returns the address of the dashboard; "" if web browsers reach none.
 func (g *Gateway) pageURL() string {
+	if at := g.address(); at != "" {
+		return at + dashboard.Prefix
+	}
+	return ""
+}
+
+// port returns the port of the first listener that is not the socket; 0 if there is none.
+func (g *Gateway) port() int {
+	for _, address := range g.Addresses() {
+		if at, err := netip.ParseAddrPort(address); err == nil {
+			return int(at.Port())
+		}
+	}
+	return 0
+}
+
+// address returns the URL of the first listener that is not the socket; "" if there is
+// none.
+func (g *Gateway) address() string {
 	scheme := "http://"
 	if g.config.TLS.CertFile != "" {
 		scheme = "https://"
@@ -46,7 +64,7 @@ func (g *Gateway) pageURL() string {
 		if at.Addr().IsUnspecified() {
 			host = "localhost"
 		}
-		return scheme + net.JoinHostPort(host, port) + dashboard.Prefix
+		return scheme + net.JoinHostPort(host, port)
 	}
 	return ""
 }

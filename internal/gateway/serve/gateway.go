@@ -232,7 +232,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
-	options.Browsers = g.browsers
+	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
 	if g.config.Dashboard {
 		options.Web, options.PageURL = g.access, g.pageURL
 	}

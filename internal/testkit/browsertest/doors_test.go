@@ -27,6 +27,8 @@ func TestBrowsers(t *testing.T) {
 	t.Run("attack 20: pages of others", s.testOrigins)
 	t.Run("attack 21: sessions of others", s.testSessions)
 	t.Run("programs of others", s.testClients)
+	t.Run("the owner's socket", s.testSocket)
+	t.Run("the command line", s.testCommands)
 	t.Run("watching", s.testView)
 	t.Run("attack 22: taking over", s.testControl)
 	t.Run("attack 23: many viewers", s.testViewers)

@@ -38,6 +38,8 @@ type site struct {
 	name    string // of the browser
 	tokens  map[string]string
 	dir     string
+	file    string // of the configuration
+	getenv  func(string) string
 }
 
 func newSite(t *testing.T) *site {
@@ -87,8 +89,9 @@ func (s *site) openWith(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(s.dir, "state"), "HOME": s.dir, "DOCKER_HOST": "unix:///nowhere", "CONTAINER_HOST": "unix:///nowhere", "MODEL_KEY": "a-key"}
+	s.file, s.getenv = file, func(name string) string { return env[name] }
 	var err error
-	s.app, err = app.Open(t.Context(), provide.LoadOptions{Getenv: func(name string) string { return env[name] }, ConfigPath: file})
+	s.app, err = app.Open(t.Context(), provide.LoadOptions{Getenv: s.getenv, ConfigPath: file})
 	if err != nil {
 		t.Fatal(err)
 	}
