@@ -9,12 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/atoll-run/atoll/api"
-	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/dashboard"
-	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/testkit/grouptest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -41,46 +37,20 @@ func TestDashboard(t *testing.T) {
 	grouptest.Need(t)
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	modules := webModules(t)
-	const hostile = `<img src=x onerror="window.pwned=1">`
-	ask := `curl -sS -H 'Content-Type: application/json' -d '{"model":"small","messages":[{"role":"user","content":"hi"}]}' http://127.0.0.1:8080/v1/chat/completions && echo '` + hostile + `'`
-	s, _ := gatewaySite(t)
-	s.set("runs.variants.asks", map[string]any{"name": "Asks", "argv": []string{"/bin/sh", "-c", ask}, "read": "text"})
-	s.set("runs.variants.fails", map[string]any{"name": "Fails", "argv": []string{"/bin/sh", "-c", "exit 3"}, "read": "text"})
-	g := s.gateway(time.Minute)
-	done := s.dashboardRun(g, "asks", hostile)
-	failed := s.dashboardRun(g, "fails", hostile)
-	if _, err := g.CreateSandbox(t.Context(), &api.CreateSandbox{}); err != nil {
-		t.Fatal(err)
-	}
-	code, err := g.CreateLogInCode(t.Context())
+	d := newDashboardSite(t)
+	code, err := d.g.CreateLogInCode(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, _, err := serve.Tokens(s.open().Installation).Create(t.Context(), access.Spec{Scope: access.Read, Account: "somebody-else"})
+	d.given["code"] = code.Code
+	given, err := json.Marshal(d.given)
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := json.Marshal(map[string]string{"code": code.Code, "reader": reader.Reveal(), "run": done, "failed": failed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := s.runNode(modules, "dashboard.mjs", "DASHBOARD_URL=http://"+g.address+dashboard.Prefix, "DASHBOARD_GIVEN="+string(given), "DASHBOARD_CHROMIUM=/usr/lib/chromium/chromium-headless-shell")
+	out := d.runNode(modules, "dashboard.mjs", "DASHBOARD_URL=http://"+d.g.address+dashboard.Prefix, "DASHBOARD_GIVEN="+string(given), "DASHBOARD_CHROMIUM=/usr/lib/chromium/chromium-headless-shell")
 	if !bytes.Contains(out, []byte(`{"failures":[]}`)) {
 		t.Errorf("%s", out)
 	}
-}
-
-// dashboardRun carries a run out and returns its id.
-func (s *site) dashboardRun(g *gatewayProcess, agent, task string) string {
-	s.t.Helper()
-	begun, err := g.Start(s.t.Context(), &api.RunRequest{GraphID: agent, Message: task}, "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := g.Events(s.t.Context(), begun.ID, 0, func(api.Event) error { return nil }); err != nil {
-		s.t.Fatal(err)
-	}
-	return begun.ID
 }
 
 // runNode runs a program of testdata with packages of npm.

@@ -114,8 +114,9 @@ export function may(scope: "admin" | "operator" | "operator.approvals" | "run"):
 }
 
 /** events reads the server-sent events of a path until it ends or is aborted. */
-export async function* events(path: string, abort: AbortSignal): AsyncGenerator<{ event: string; data: unknown }> {
-  const response = await request("GET", path, { headers: { Accept: "text/event-stream" }, signal: abort });
+export async function* events(path: string, abort: AbortSignal, post?: { method: "POST"; body: string }): AsyncGenerator<{ event: string; data: unknown }> {
+  const headers = { Accept: "text/event-stream", ...(post ? { "Content-Type": "application/json" } : {}) };
+  const response = await request(post?.method ?? "GET", path, { headers, signal: abort, body: post?.body ?? null });
   if (!response.ok) throw new ApiError(await problemOf(response));
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -123,9 +124,10 @@ export async function* events(path: string, abort: AbortSignal): AsyncGenerator<
     const { value, done } = await reader.read();
     if (done) return;
     text += value;
-    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const parsed = parseEvent(text.slice(0, end));
-      text = text.slice(end + 2);
+    const blocks = text.split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const parsed = parseEvent(block);
       if (parsed !== null) yield parsed;
     }
   }

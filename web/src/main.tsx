@@ -2,41 +2,17 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { ApiError, logIn, me, resume } from "./api";
 import type { Problem } from "./api-types";
-import { ApprovalsPage } from "./pages/approvals";
+import { Lazy } from "./lazy";
 import { LogInPage } from "./pages/login";
-import { NowPage } from "./pages/now";
-import { AuditPage, CataloguePage, CostPage, HealthPage } from "./pages/others";
-import { RunPage } from "./pages/run";
-import { RunsPage } from "./pages/runs";
-import { SandboxPage, SandboxesPage } from "./pages/sandboxes";
 import { Empty } from "./parts/parts";
+import { places } from "./places";
 import { route } from "./router";
-import { Shell, type Place } from "./shell";
-
-const places: Place[] = [
-  { page: "now", title: "Now", key: "n", icon: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 2" },
-  { page: "runs", title: "Runs", key: "r", icon: "M5 3l8 5-8 5z" },
-  { page: "sandboxes", title: "Sandboxes", key: "s", icon: "M8 2l5 3v6l-5 3-5-3V5zM3 5l5 3 5-3M8 8v6" },
-  { page: "approvals", title: "Approvals", key: "a", icon: "M3 8l3.5 3.5L13 5" },
-  { page: "cost", title: "Cost", key: "c", icon: "M3 13V8M8 13V3M13 13V6" },
-  { page: "audit", title: "Audit", key: "u", icon: "M4 2h6l3 3v9H4zM6 7h5M6 10h5" },
-  { page: "catalogue", title: "Catalogue", key: "t", icon: "M3 3h4v4H3zM9 3h4v4H9zM3 9h4v4H3zM9 9h4v4H9z" },
-  { page: "health", title: "Health", key: "h", icon: "M2 8h3l2-4 2 8 2-4h3" },
-];
+import { Shell } from "./shell";
 
 function Page() {
   const { page, id } = route.value;
-  switch (page) {
-    case "now": return <NowPage />;
-    case "runs": return id ? <RunPage id={id} /> : <RunsPage />;
-    case "sandboxes": return id ? <SandboxPage id={id} /> : <SandboxesPage />;
-    case "approvals": return <ApprovalsPage id={id} />;
-    case "cost": return <CostPage />;
-    case "audit": return <AuditPage />;
-    case "catalogue": return <CataloguePage />;
-    case "health": return <HealthPage />;
-    default: return <Empty>There is no such page.</Empty>;
-  }
+  const place = places.find((candidate) => candidate.page === page);
+  return place === undefined ? <Empty>There is no such page.</Empty> : <Lazy key={page} load={place.load} id={id} />;
 }
 
 const begun = signal(false);
@@ -58,7 +34,7 @@ async function begin(): Promise<void> {
     if (code !== undefined) await logIn({ code });
     else await resume();
   } catch (error) {
-    if (error instanceof ApiError) failed.value = error.problem;
+    failed.value = error instanceof ApiError ? error.problem : { type: "about:blank", title: "Unreachable", status: 0, code: "unreachable", detail: "The gateway does not answer." };
   }
   if (code !== undefined) dispatchEvent(new HashChangeEvent("hashchange"));
   begun.value = true;

@@ -33,7 +33,7 @@ async function look(page, where) {
   await session.detach();
 }
 
-const pages = { now: "Runs under way", runs: "Start a run", sandboxes: "in all", approvals: "Nothing waits", cost: "By account", audit: "login", catalogue: "sandbox:agent", health: "Gateway" };
+const pages = { now: "Runs under way", runs: "Start a run", sandboxes: "in all", approvals: "push 1 commits", cost: "By model", audit: "allowed", catalogue: "sandbox:agent", health: "Gateway", sessions: "New session", code: "Held pushes", policy: "Where it works", access: "reader" };
 
 // Log-in by code; the code is gone from the address and good no more.
 const page = await open({ colorScheme: "dark" });
@@ -58,10 +58,10 @@ for (const scheme of ["dark", "light"]) {
 
 // A run: its answer, its events and its cost; one that failed says why.
 await page.goto(`${base}#/runs/${run}`);
-await page.getByText("Timeline").waitFor();
+await page.getByRole("heading", { name: "Timeline" }).waitFor();
 await page.locator(".timeline li").first().waitFor();
 check("the run is not done", (await page.locator(".title .state.good", { hasText: "done" }).count()) === 1);
-check("the run has no cost", (await page.locator("dd", { hasText: "$0.00" }).count()) === 1 && (await page.locator(".facts", { hasText: "Calls1" }).count()) === 1);
+check("the run has no cost", (await page.locator("dd", { hasText: "$0.0001" }).count()) === 1 && (await page.locator(".facts", { hasText: "Calls1" }).count()) === 1);
 check("the task is not shown", (await page.getByText("<img src=x").count()) > 0);
 await look(page, "run");
 await page.goto(`${base}#/runs/${failed}`);

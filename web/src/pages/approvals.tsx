@@ -1,37 +1,48 @@
 import { useState } from "preact/hooks";
-import { ApiError, call, may } from "../api";
-import type { AnsweredApproval, Approval, Approvals, Problem } from "../api-types";
+import { may } from "../api";
+import type { AnsweredApproval, Approval, Approvals } from "../api-types";
+import { ActionProblem, useAction } from "../parts/action";
+import { Evidence } from "../parts/evidence";
 import { printable } from "../parts/format";
-import { Ago, Card, Empty, Loaded, ProblemBox, State } from "../parts/parts";
+import { Ago, Card, Confirm, Empty, Loaded, State } from "../parts/parts";
+import { useRowKeys } from "../parts/rows";
 import { useResource } from "../resource";
-import { link } from "../router";
+import { link, route } from "../router";
 
 /** ApprovalsPage is the queue of questions to a person, and what was answered. */
 export function ApprovalsPage({ id }: { id: string }) {
   const open = useResource<Approvals>("/api/v1/approvals", 2000);
   const all = useResource<Approvals>("/api/v1/approvals?all=true&limit=100", 8000);
+  const run = route.value.query.get("run");
+  const chosen = id || (run ? open.data?.approvals.find((question) => question.owner.run === run)?.id ?? "" : "");
+  const rows = useRowKeys();
   return (
-    <div class="page">
+    <div class="page" ref={rows}>
       <Card title="Waiting">
         <Loaded of={open}>{(data) => data.approvals.length === 0 ? <Empty>Nothing waits for a person.</Empty> : (
-          <ul class="rows">{data.approvals.map((question) => <Line key={question.id} question={question} chosen={question.id === id} />)}</ul>
+          <ul class="rows">{data.approvals.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>
         )}</Loaded>
       </Card>
-      {id !== "" && <Question id={id} onAnswer={() => { open.reload(); all.reload(); }} />}
+      {chosen !== "" && <Question key={chosen} id={chosen} onAnswer={() => { open.reload(); all.reload(); }} />}
       <Card title="Answered">
         <Loaded of={all}>{(data) => {
           const past = data.approvals.filter((question) => question.state !== "open");
-          return past.length === 0 ? <Empty>Nothing was asked yet.</Empty> : <ul class="rows">{past.map((question) => <Line key={question.id} question={question} chosen={question.id === id} />)}</ul>;
+          return past.length === 0 ? <Empty>Nothing was answered yet.</Empty> : <ul class="rows">{past.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>;
         }}</Loaded>
       </Card>
     </div>
   );
 }
 
+function stateOf(question: Approval): string {
+  if (question.state === "open") return "waiting";
+  return question.answer === "deny" ? "denied" : question.answer ? "allowed" : question.state;
+}
+
 function Line({ question, chosen }: { question: Approval; chosen: boolean }) {
   return (
     <li><a href={link("approvals", question.id)} aria-current={chosen ? "true" : undefined}>
-      <State is={question.state === "open" ? "waiting" : question.answer === "deny" ? "denied" : question.answer ? "allowed" : question.state} />
+      <State is={stateOf(question)} />
       <span class="tag">{question.kind}</span><span class="grow">{printable(question.summary, 300)}</span>
       <span class="faint">{question.owner.agent ?? question.owner.account ?? ""}</span><Ago at={question.created} />
     </a></li>
@@ -40,17 +51,13 @@ function Line({ question, chosen }: { question: Approval; chosen: boolean }) {
 
 /** Question shows one question with its evidence and takes the answer. The hash of what was shown goes with it. */
 function Question({ id, onAnswer }: { id: string; onAnswer: () => void }) {
-  const question = useResource<Approval>(`/api/v1/approvals/${encodeURIComponent(id)}`, 5000);
-  const [problem, setProblem] = useState<Problem>();
+  const path = `/api/v1/approvals/${encodeURIComponent(id)}`;
+  const question = useResource<Approval>(path, 5000);
+  const action = useAction();
   const [note, setNote] = useState("");
   const answer = async (choice: string, hash: string): Promise<void> => {
-    setProblem(undefined);
-    try {
-      const done = await call<AnsweredApproval>("POST", `/api/v1/approvals/${encodeURIComponent(id)}`, { answer: choice, hash });
-      setNote(done.note ?? "");
-    } catch (error) {
-      if (error instanceof ApiError) setProblem(error.problem);
-    }
+    const done = await action.run<AnsweredApproval>("POST", path, { answer: choice, hash });
+    setNote(done?.note ?? "");
     question.reload();
     onAnswer();
   };
@@ -58,23 +65,32 @@ function Question({ id, onAnswer }: { id: string; onAnswer: () => void }) {
     <Loaded of={question}>{(data) => (
       <Card title={printable(data.summary, 300)}>
         <dl class="facts">
-          <div><dt>Asked by</dt><dd>{data.owner.agent ?? "–"}{data.owner.run && <> in <a href={link("runs", data.owner.run)}>a run</a></>}</dd></div>
+          <div><dt>Asked by</dt><dd>{data.owner.agent ?? "–"}{data.owner.run && <> in <a href={link("runs", data.owner.run)}>a run</a></>}{data.owner.account && ` of ${data.owner.account}`}</dd></div>
           <div><dt>About</dt><dd>{printable(data.subject, 300)}</dd></div>
           <div><dt>Waits since</dt><dd><Ago at={data.created} /></dd></div>
           <div><dt>Expires</dt><dd><Ago at={data.expires} />, then {data.default === "deny" ? "refused" : "allowed once"}</dd></div>
+          {data.rule && <div><dt>A rule would be</dt><dd><code>{printable(data.rule, 300)}</code></dd></div>}
         </dl>
-        {data.evidence && <pre class="evidence">{printable(data.evidence, 60000)}</pre>}
-        {problem && <ProblemBox problem={problem} />}
+        <Evidence question={data} />
+        <ActionProblem of={action} />
         {note && <p role="status">{printable(note, 2000)}</p>}
-        {data.state === "open" ? may("operator.approvals") ? (
-          <div class="row">
-            <button type="button" class="primary" onClick={() => void answer("once", data.hash)}>Allow once</button>
-            {data.rule && <button type="button" onClick={() => void answer("session", data.hash)}>Allow in this session</button>}
-            {data.rule && <button type="button" onClick={() => void answer("rule", data.hash)} title={data.rule}>Allow always</button>}
-            <button type="button" class="danger" onClick={() => void answer("deny", data.hash)}>Deny</button>
-          </div>
-        ) : <p class="faint">Your token may not answer.</p> : <p class="faint">{data.state}{data.answer && `: ${data.answer}`}{data.answeredBy && ` by ${data.answeredBy}`}</p>}
+        {data.state === "open" ? <Answers question={data} busy={action.busy} onAnswer={(choice) => void answer(choice, data.hash)} />
+          : <p class="faint">{stateOf(data)}{data.answer && `: ${data.answer}`}{data.answeredBy && ` by ${printable(data.answeredBy, 100)}`}{data.answeredAt && <> <Ago at={data.answeredAt} /></>}</p>}
       </Card>
     )}</Loaded>
+  );
+}
+
+/** Answers are the answers that a person can give. What allows something asks again, with the object's name. */
+function Answers({ question, busy, onAnswer }: { question: Approval; busy: boolean; onAnswer: (choice: string) => void }) {
+  if (!may("operator.approvals")) return <p class="faint">Your token may look. Answering needs the scope operator.approvals.</p>;
+  const about = printable(question.subject, 200);
+  return (
+    <div class="row">
+      <Confirm label="Allow once" danger={false} question={`Allow this once: ${about}?`} onYes={() => onAnswer("once")} />
+      {question.rule && <Confirm label="Allow in this session" danger={false} question={`Allow ${printable(question.rule, 200)} until this session ends?`} onYes={() => onAnswer("session")} />}
+      {question.rule && <Confirm label="Allow always" danger={false} question={`Allow ${printable(question.rule, 200)} from now on, without asking?`} onYes={() => onAnswer("rule")} />}
+      <button type="button" class="danger" disabled={busy} onClick={() => onAnswer("deny")}>Deny</button>
+    </div>
   );
 }

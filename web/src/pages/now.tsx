@@ -2,6 +2,7 @@ import type { Approvals, Costs, Ready, Runs, Sandboxes } from "../api-types";
 import { duration, money, printable } from "../parts/format";
 import { Ago, Card, Empty, Id, Loaded, State, now } from "../parts/parts";
 import { useResource } from "../resource";
+import { useRowKeys } from "../parts/rows";
 import { link } from "../router";
 import { failures, stateOf, tookOf } from "../runs";
 
@@ -9,18 +10,19 @@ const day = 24 * 3600 * 1000;
 
 /** NowPage shows what runs, what waits for a person, what failed and what was spent. */
 export function NowPage() {
-  const open = useResource<Runs>("/api/v1/ai/runs?open=true&limit=50", 3000);
-  const recent = useResource<Runs>("/api/v1/ai/runs?limit=100", 6000);
+  const open = useResource<Runs>("/api/v1/ai/runs?open=true&limit=50&fields=summary", 3000);
+  const recent = useResource<Runs>("/api/v1/ai/runs?state=failed&limit=50&fields=summary", 6000);
   const approvals = useResource<Approvals>("/api/v1/approvals", 3000);
   const sandboxes = useResource<Sandboxes>("/api/v1/sandboxes?limit=200", 6000);
   const midnight = new Date();
   midnight.setHours(0, 0, 0, 0);
   const costs = useResource<Costs>(`/api/v1/costs?since=${encodeURIComponent(midnight.toISOString())}`, 30000);
   const ready = useResource<Ready>("/ready", 15000);
+  const rows = useRowKeys();
   const spent = costs.data?.accounts.reduce((sum, account) => sum + account.microUSD, 0);
   const failed = recent.data?.runs.filter((run) => run.error && now.value - Date.parse(run.created) < day) ?? [];
   return (
-    <div class="page">
+    <div class="page" ref={rows}>
       <div class="figures">
         <Figure title="running" value={open.data?.runs.length} to={link("runs")} />
         <Figure title="waiting for you" value={approvals.data?.approvals.length} to={link("approvals")} tone={approvals.data?.approvals.length ? "wait" : ""} />

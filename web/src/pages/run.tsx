@@ -1,84 +1,134 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call, events, may } from "../api";
-import type { Event as RunEvent, Run } from "../api-types";
+import type { Audit, Event as RunEvent, ModelCalls, Run } from "../api-types";
 import { bytes, count, duration, money, printable } from "../parts/format";
+import { Lines } from "../parts/lines";
+import { List } from "../parts/list";
+import { OutLink } from "../parts/markdown";
 import { Ago, Card, Confirm, Empty, Id, Loaded, State, now } from "../parts/parts";
+import { Panel, Tabs, tabOf } from "../parts/tabs";
 import { useResource } from "../resource";
 import { link } from "../router";
 import { failures, stateOf, tookOf } from "../runs";
+import { Changes } from "./changes";
+import { Steps } from "./steps";
+import { Timeline } from "./timeline";
+
+const tabs = { timeline: "Timeline", changes: "Changes", calls: "Calls", audit: "Audit", raw: "Raw" };
 
 /** RunPage shows one run: what it was, what happens in it, what came of it. */
 export function RunPage({ id }: { id: string }) {
-  const run = useResource<Run>(`/api/v1/ai/runs/${encodeURIComponent(id)}`, 3000);
-  const over = run.data?.step === "done";
+  const path = `/api/v1/ai/runs/${encodeURIComponent(id)}`;
+  const [over, setOver] = useState(false);
+  const run = useResource<Run>(path, over ? 0 : 3000);
+  const steps = useSteps(id);
+  useEffect(() => setOver(run.data?.step === "done"), [run.data?.step]);
+  const tab = tabOf(tabs);
   return (
     <div class="page">
       <Loaded of={run}>{(data) => (
         <>
-          <div class="title">
-            <State is={stateOf(data)} /><h2>{data.graphId}</h2><Id value={data.id} length={26} />
-            <span class="grow" />
-            {!over && may("run") && <Confirm label="Cancel" question={`Cancel the run ${data.id}?`} onYes={() => void call("DELETE", `/api/v1/ai/runs/${encodeURIComponent(id)}`).then(run.reload)} />}
-          </div>
-          {data.error && <div class="problem" role="alert"><strong>{data.error.code}</strong><p>{printable(data.error.message, 2000)}</p>{failures[data.error.code] && <p class="hint">{failures[data.error.code]}</p>}</div>}
-          {data.waitingFor && <p class="stale" role="status">It waits for {printable(data.waitingFor, 300)}.</p>}
-          {data.task && <Card title="Task"><pre class="words">{printable(data.task, 4096)}</pre></Card>}
-          <dl class="facts">
-            <Fact title="Begun"><Ago at={data.created} /></Fact>
-            <Fact title="Took">{duration(tookOf(data, now.value))}</Fact>
-            <Fact title="Cost"><span class={data.bill.provisional ? "provisional" : ""}>{money(data.bill.microUsd)}</span> {data.bill.provisional && <small>provisional</small>}</Fact>
-            <Fact title="Model">{data.model ?? "–"}</Fact>
-            <Fact title="Calls">{count(data.bill.calls)}</Fact>
-            <Fact title="Tokens">{count(data.bill.inputTokens)} in, {count(data.bill.outputTokens)} out</Fact>
-            {data.peakMemory ? <Fact title="Memory">{bytes(data.peakMemory)} at most</Fact> : null}
-            {data.sandbox && <Fact title="Sandbox"><a href={link("sandboxes", data.sandbox)}>{data.sandbox}</a></Fact>}
-            {data.account && <Fact title="Account">{data.account}</Fact>}
-            {data.branch && <Fact title="Branch">{printable(data.branch, 200)}</Fact>}
-            {data.pullRequest && <Fact title="Pull request"><OutLink to={data.pullRequest} /></Fact>}
-            {data.trace && <Fact title="Trace"><Id value={data.trace} /></Fact>}
-          </dl>
-          {data.warnings && data.warnings.length > 0 && <Card title="Warnings"><ul>{data.warnings.map((warning) => <li key={warning}>{printable(warning, 1000)}</li>)}</ul></Card>}
-          {data.text && <Card title="Answer"><pre class="words">{printable(data.text)}</pre></Card>}
-          <Timeline id={data.id} begun={Date.parse(data.created)} />
+          <Head run={data} onCancel={() => void call("DELETE", path).then(run.reload, run.reload)} />
+          <Tabs page="runs" id={id} tabs={tabs} at={tab} />
+          <Panel tab={tab}>
+            {tab === "timeline" && <><Answer run={data} /><Timeline steps={steps} begun={Date.parse(data.created)} over={data.step === "done"} /></>}
+            {tab === "changes" && <Changes run={data} steps={steps} />}
+            {tab === "calls" && <Calls path={path} />}
+            {tab === "audit" && <RunAudit id={data.id} />}
+            {tab === "raw" && <Card title="As the interface answers"><Lines text={JSON.stringify(data, null, 2)} label="JSON" /></Card>}
+          </Panel>
         </>
       )}</Loaded>
     </div>
   );
 }
 
-function Fact({ title, children }: { title: string; children: preact.ComponentChildren }) {
+function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
+  return (
+    <>
+      <div class="title">
+        <State is={stateOf(run)} /><h2>{run.graphId}</h2><Id value={run.id} length={26} />
+        <span class="grow" />
+        {run.step === "done" && may("run") && <a class="button" href={link("runs", "", { start: "1", task: (run.task ?? "").slice(0, 1000) })}>Again</a>}
+        {run.step !== "done" && may("run") && <Confirm label="Cancel" question={`Cancel the run ${run.id}?`} onYes={onCancel} />}
+      </div>
+      {run.error && <div class="problem" role="alert"><strong>{run.error.code}</strong><p>{printable(run.error.message, 2000)}</p>{failures[run.error.code] && <p class="hint">{failures[run.error.code]}</p>}</div>}
+      {run.waitingFor && <p class="stale" role="status">It waits for {printable(run.waitingFor, 300)}{run.waitingFor === "approval" && <>: <a href={link("approvals", "", { run: run.id })}>answer it</a></>}.</p>}
+      {run.task && <p class="task">{printable(run.task, 4096)}</p>}
+      <dl class="facts">
+        <Fact title="Begun"><Ago at={run.created} /></Fact>
+        <Fact title="Took">{duration(tookOf(run, now.value))}</Fact>
+        <Fact title="Cost"><span class={run.bill.provisional ? "provisional" : ""}>{money(run.bill.microUsd)}</span> <small class="faint">{run.bill.provisional ? "provisional" : run.bill.source}</small></Fact>
+        <Fact title="Model">{run.model || "–"}</Fact>
+        <Fact title="Calls">{count(run.bill.calls)}</Fact>
+        <Fact title="Tokens">{count(run.bill.inputTokens)} in, {count(run.bill.outputTokens)} out</Fact>
+        {run.told?.usage && <Fact title="Told by the program"><span class="faint">{count(run.told.usage.total)} tokens</span></Fact>}
+        {run.peakMemory ? <Fact title="Memory">{bytes(run.peakMemory)} at most</Fact> : null}
+        {run.sandbox && <Fact title="Sandbox"><a href={link("sandboxes", run.sandbox)}>{run.sandbox}</a></Fact>}
+        {run.account && <Fact title="Account">{run.account}</Fact>}
+        {run.branch && <Fact title="Branch"><a href={link("code", run.branch)}>{printable(run.branch, 200)}</a></Fact>}
+        {run.pullRequest && <Fact title="Pull request"><OutLink to={run.pullRequest} /></Fact>}
+        {run.trace && <Fact title="Trace"><Id value={run.trace} /></Fact>}
+      </dl>
+      {run.warnings && run.warnings.length > 0 && <Card title="Warnings"><ul>{run.warnings.map((warning) => <li key={warning}>{printable(warning, 1000)}</li>)}</ul></Card>}
+    </>
+  );
+}
+
+function Fact({ title, children }: { title: string; children: ComponentChildren }) {
   return <div><dt>{title}</dt><dd>{children}</dd></div>;
 }
 
-/** OutLink is a link to another site, with its host shown; anything but https is text. */
-function OutLink({ to }: { to: string }) {
-  const url = URL.parse(to);
-  if (url?.protocol !== "https:") return <span>{printable(to, 300)}</span>;
-  return <a href={url.href} rel="noopener noreferrer" target="_blank">{printable(`${url.host}${url.pathname}`, 120)}</a>;
+function Answer({ run }: { run: Run }) {
+  return run.text ? <Card title="Answer"><Lines text={run.text} label="Answer" /></Card> : null;
 }
 
-const mostEvents = 2000;
+/** Calls lists the calls of models of a run. */
+function Calls({ path }: { path: string }) {
+  const calls = useResource<ModelCalls>(`${path}/calls`, 5000);
+  return (
+    <Loaded of={calls}>{(data) => data.calls.length === 0 ? <Empty>No model was asked.</Empty> : (
+      <div class="tall"><List label="Calls of models" rows={data.calls} keyOf={(one) => one.id} columns={[
+        { title: "Status", width: "80px", cell: (one) => <State is={one.crashed ? "failed" : one.status < 400 ? "ok" : String(one.status)} /> },
+        { title: "Model", width: "minmax(100px, 1fr)", cell: (one) => one.model === one.modelAsked ? one.model : `${one.model} for ${one.modelAsked}` },
+        { title: "In", width: "80px", right: true, cell: (one) => count(one.inputTokens) },
+        { title: "Cached", width: "80px", right: true, wide: true, cell: (one) => count(one.cachedInputTokens) },
+        { title: "Out", width: "80px", right: true, cell: (one) => count(one.outputTokens) },
+        { title: "Thinking", width: "80px", right: true, wide: true, cell: (one) => count(one.reasoningTokens) },
+        { title: "Cost", width: "90px", right: true, cell: (one) => <span class={one.billed ? "" : "provisional"} title={one.priced ? one.billed ? "billed by the provider" : "our own price, provisional" : "nobody knows its price"}>{one.priced ? money(one.microUsd) : "unpriced"}</span> },
+        { title: "When", width: "90px", right: true, wide: true, cell: (one) => <Ago at={one.at} /> },
+      ]} /></div>
+    )}</Loaded>
+  );
+}
 
-/** Timeline shows the events of a run, those to come as they happen. */
-function Timeline({ id, begun }: { id: string; begun: number }) {
-  const [all, setAll] = useState<RunEvent[]>([]);
+/** RunAudit shows what the audit log says of a run. */
+function RunAudit({ id }: { id: string }) {
+  const audit = useResource<Audit>(`/api/v1/audit?limit=500&run=${encodeURIComponent(id)}`, 5000);
+  return (
+    <Loaded of={audit}>{(data) => data.records.length === 0 ? <Empty>No record.</Empty> : (
+      <Card title="Records"><Lines text={(data.records as unknown[]).map((record) => JSON.stringify(record)).join("\n")} label="Records of the audit log" /></Card>
+    )}</Loaded>
+  );
+}
+
+const mostEvents = 200000;
+
+/** useSteps follows the events of a run and returns its steps; the object is the same, its count changes. */
+function useSteps(id: string): Steps {
+  const [state, setState] = useState({ steps: new Steps(), count: 0 });
   useEffect(() => {
     const abort = new AbortController();
-    setAll([]);
-    void follow(id, abort.signal, (batch) => setAll((old) => [...old, ...batch].slice(-mostEvents)));
+    const steps = new Steps();
+    setState({ steps, count: 0 });
+    void follow(id, abort.signal, (batch) => {
+      steps.add(batch);
+      setState((old) => ({ steps, count: old.count + batch.length }));
+    });
     return () => abort.abort();
   }, [id]);
-  const steps = join(all);
-  return (
-    <Card title="Timeline">
-      {steps.length === 0 ? <Empty>Nothing has happened yet.</Empty> : (
-        <ol class="timeline">{steps.map((event) => <li key={event.seq} class={event.isError || event.type === "error" ? "bad" : event.type}>
-          <span class="when">+{duration(Date.parse(event.at) - begun)}</span>
-          <Step event={event} />
-        </li>)}</ol>
-      )}
-    </Card>
-  );
+  return state.steps;
 }
 
 /** follow reads events until the run is over, and goes on after a lost connection. */
@@ -91,7 +141,7 @@ async function follow(id: string, abort: AbortSignal, add: (batch: RunEvent[]) =
   };
   const timer = setInterval(flush, 100);
   try {
-    for (let wait = 500; !abort.aborted; wait = Math.min(8000, wait * 2)) {
+    for (let wait = 500; !abort.aborted && last < mostEvents; wait = Math.min(8000, wait * 2)) {
       try {
         for await (const { event, data } of events(`/api/v1/ai/runs/${encodeURIComponent(id)}/events?after=${last}`, abort)) {
           if (event === "receipt") return;
@@ -109,35 +159,5 @@ async function follow(id: string, abort: AbortSignal, add: (batch: RunEvent[]) =
   } finally {
     clearInterval(timer);
     flush();
-  }
-}
-
-/** join puts the words of one answer together. */
-function join(all: RunEvent[]): RunEvent[] {
-  const steps: RunEvent[] = [];
-  for (const event of all) {
-    const last = steps[steps.length - 1];
-    if (event.type === "text_delta" && last?.type === "text_delta") steps[steps.length - 1] = { ...last, text: (last.text ?? "") + (event.text ?? "") };
-    else steps.push(event);
-  }
-  return steps;
-}
-
-function Step({ event }: { event: RunEvent }) {
-  switch (event.type) {
-    case "text_delta":
-      return <pre class="words">{printable(event.text ?? "")}</pre>;
-    case "tool_call":
-      return <details open><summary><span class="tag">{printable(event.call?.name ?? "tool", 60)}</span></summary><pre>{printable(event.call?.args ?? "", 8000)}</pre></details>;
-    case "tool_result":
-      return <details><summary>{event.isError ? "failed" : "result"}{event.tookMs !== undefined && ` after ${duration(event.tookMs)}`}</summary><pre>{printable(event.text ?? "", 20000)}</pre></details>;
-    case "usage_report":
-      return <span class="faint">the program reports {money(event.microUsd ?? 0)}</span>;
-    case "step":
-      return <span>{event.step}</span>;
-    case "error":
-      return <span class="bad">{event.error?.code}: {printable(event.error?.message ?? event.text ?? "", 2000)}</span>;
-    default:
-      return <span class="faint">{event.type}{event.text && `: ${printable(event.text, 2000)}`}</span>;
   }
 }

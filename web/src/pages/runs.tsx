@@ -1,65 +1,124 @@
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, may } from "../api";
-import type { Agents, Problem, Run, Runs } from "../api-types";
-import { duration, money, printable } from "../parts/format";
-import { List } from "../parts/list";
-import { Ago, Empty, Id, Loaded, ProblemBox, State, now } from "../parts/parts";
+import { call, may, me } from "../api";
+import type { Agents, Models, Run, Runs } from "../api-types";
+import type { Props } from "../lazy";
+import { ActionProblem, useAction } from "../parts/action";
+import { count, duration, money, printable } from "../parts/format";
+import { List, type Column } from "../parts/list";
+import { Ago, Empty, Id, Loaded, State, now } from "../parts/parts";
 import { useResource } from "../resource";
 import { go, link, route } from "../router";
 import { stateOf, tookOf } from "../runs";
+import { ComparePage } from "./compare";
+import { RunPage } from "./run";
 
 const pageSize = 500;
+const periods: Record<string, number> = { "24 h": 1, "7 days": 7, "30 days": 30 };
+
+/** RunsPlace is the list of runs, one of them, or two compared. */
+export function RunsPlace({ id }: Props) {
+  if (id === "compare") return <ComparePage />;
+  return id ? <RunPage key={id} id={id} /> : <RunsPage />;
+}
 
 /** RunsPage lists runs, the latest first, and starts one. */
-export function RunsPage() {
+function RunsPage() {
   const agents = useResource<Agents>("/api/v1/ai/agents", 300000);
-  const agent = route.value.query.get("agent") ?? "";
-  const state = route.value.query.get("state") ?? "";
-  const [text, setText] = useState("");
-  const first = useResource<Runs>(`/api/v1/ai/runs?limit=${pageSize}${agent ? `&graphId=${encodeURIComponent(agent)}` : ""}`, 4000);
-  const [older, setOlder] = useState<Run[]>([]);
-  const [next, setNext] = useState<string | undefined>();
-  useEffect(() => { setOlder([]); setNext(undefined); }, [agent]);
-  const more = async (): Promise<void> => {
-    const cursor = older.length > 0 ? next : first.data?.next;
-    if (!cursor) return;
-    const page = await call<Runs>("GET", `/api/v1/ai/runs?limit=${pageSize}&cursor=${encodeURIComponent(cursor)}${agent ? `&graphId=${encodeURIComponent(agent)}` : ""}`);
-    setOlder((old) => [...old, ...page.runs]);
-    setNext(page.next);
-  };
-  const filter = (key: string, value: string): void => go(link("runs", "", { agent, state, [key]: value }));
-  const shows = (run: Run): boolean => (state === "" || stateOf(run) === state) && (text === "" || `${run.id} ${run.graphId} ${run.model ?? ""} ${run.error?.code ?? ""} ${run.task ?? ""} ${run.branch ?? ""}`.toLowerCase().includes(text.toLowerCase()));
+  const query = route.value.query;
+  const of = (name: string): string => query.get(name) ?? "";
+  const filter = (key: string, value: string): void => go(link("runs", "", { ...Object.fromEntries(query), [key]: value }));
+  const path = `/api/v1/ai/runs?${queryOf(query)}`;
+  const first = useResource<Runs>(path, 4000);
+  const { older, more } = useOlder(path, first.data);
+  const [marked, setMarked] = useState<string[]>([]);
+  const mark = (key: string): void => setMarked((old) => (old.includes(key) ? old.filter((other) => other !== key) : [...old, key].slice(-2)));
+  const filtered = ["q", "state", "agent", "period"].some((name) => of(name) !== "");
   return (
     <div class="page full">
       <div class="tools">
-        <input type="search" aria-label="Filter" placeholder="Filter by task, id, agent, model, branch, error" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        <label>State <select value={state} onChange={(event) => filter("state", event.currentTarget.value)}>
-          {["", "queued", "running", "done", "failed"].map((value) => <option key={value} value={value}>{value === "" ? "all" : value}</option>)}
+        <Search value={of("q")} onChange={(value) => filter("q", value)} />
+        <label>State <select value={of("state")} onChange={(event) => filter("state", event.currentTarget.value)}>
+          <option value="">all</option><option value="open">under way</option><option value="done">done</option><option value="failed">failed</option>
         </select></label>
-        <label>Agent <select value={agent} onChange={(event) => filter("agent", event.currentTarget.value)}>
+        <label>Agent <select value={of("agent")} onChange={(event) => filter("agent", event.currentTarget.value)}>
           <option value="">all</option>
           {agents.data?.agents.map((a) => <option key={a.graphId} value={a.graphId}>{a.name}</option>)}
         </select></label>
+        <label>Begun <select value={of("period")} onChange={(event) => filter("period", event.currentTarget.value)}>
+          <option value="">at any time</option>{Object.keys(periods).map((name) => <option key={name} value={name}>in {name}</option>)}
+        </select></label>
+        {first.data && <span class="faint">{count(first.data.total)} runs</span>}
         <span class="grow" />
+        {marked.length === 2 && <a class="button" href={link("runs", "compare", { a: marked[0] ?? "", b: marked[1] ?? "" })}>Compare two</a>}
         {may("run") && agents.data && <Start agents={agents.data} />}
       </div>
       <Loaded of={first}>{(data) => {
-        const rows = merge(data.runs, older).filter(shows);
-        if (rows.length === 0) return <Empty command={'atoll runs start -m "…"'}>{text || state || agent ? "No run matches." : "No runs yet."}</Empty>;
-        return <List label="Runs" rows={rows} keyOf={(run) => run.id} address={(run) => link("runs", run.id)} onEnd={() => void more()} columns={[
-          { title: "State", width: "110px", cell: (run) => <State is={stateOf(run)} /> },
-          { title: "Run", width: "150px", cell: (run) => <Id value={run.id} /> },
-          { title: "Task", width: "minmax(160px, 2fr)", cell: (run) => printable(run.task ?? "", 200) },
-          { title: "Agent", width: "minmax(110px, 1fr)", cell: (run) => run.graphId },
-          { title: "Model", width: "minmax(100px, 1fr)", cell: (run) => run.model ?? "–" },
-          { title: "Result", width: "minmax(120px, 1.4fr)", cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
-          { title: "Cost", width: "80px", right: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
-          { title: "Took", width: "110px", right: true, cell: (run) => duration(tookOf(run, now.value)) },
-          { title: "Begun", width: "100px", right: true, cell: (run) => <Ago at={run.created} /> },
-        ]} />;
+        const rows = merge(data.runs, older);
+        if (rows.length === 0) return <Empty command={'atoll runs start -m "…"'}>{filtered ? "No run matches." : "No runs yet."}</Empty>;
+        return <List label="Runs" rows={rows} keyOf={(run) => run.id} address={(run) => link("runs", run.id)} onEnd={() => void more()} columns={columns(marked, mark)} marked={marked} onMark={mark} />;
       }}</Loaded>
     </div>
   );
+}
+
+function columns(marked: string[], mark: (key: string) => void): Column<Run>[] {
+  const bound = me.value?.account !== undefined && me.value.account !== "";
+  const all: Column<Run>[] = [
+    { title: "State", width: "100px", cell: (run) => <State is={stateOf(run)} /> },
+    { title: "Task", width: "minmax(140px, 3fr)", cell: (run) => printable(run.task ?? "", 200) },
+    { title: "Agent", width: "minmax(90px, 1fr)", wide: true, cell: (run) => run.graphId },
+    { title: "Model", width: "minmax(80px, 1fr)", wide: true, cell: (run) => run.model || "–" },
+    { title: "Result", width: "minmax(100px, 1.2fr)", wide: true, cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
+    { title: "Account", width: "90px", wide: true, cell: (run) => run.account ?? "" },
+    { title: "Cost", width: "76px", right: true, wide: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
+    { title: "Took", width: "96px", right: true, wide: true, cell: (run) => duration(tookOf(run, now.value)) },
+    { title: "Begun", width: "84px", right: true, cell: (run) => <Ago at={run.created} /> },
+    { title: "Run", width: "100px", wide: true, cell: (run) => <Id value={run.id} /> },
+    { title: "Compare", width: "66px", wide: true, right: true, cell: (run) => <input type="checkbox" tabIndex={-1} aria-label={`Compare ${run.id}`} checked={marked.includes(run.id)} onChange={() => mark(run.id)} /> },
+  ];
+  return all.filter((column) => column.title !== "Account" || !bound);
+}
+
+function queryOf(query: URLSearchParams): string {
+  const given = new URLSearchParams({ limit: String(pageSize), fields: "summary" });
+  const since = periods[query.get("period") ?? ""];
+  // Rounded to the hour, so that the address stays the same while the page is open.
+  if (since !== undefined) given.set("since", new Date(Math.floor(Date.now() / 3600000 - since * 24) * 3600000).toISOString());
+  for (const [from, to] of [["q", "q"], ["state", "state"], ["agent", "graphId"], ["branch", "branch"], ["model", "model"], ["error", "error"]] as const) {
+    const value = query.get(from);
+    if (value) given.set(to, value);
+  }
+  return given.toString();
+}
+
+/** Search is a filter that asks the gateway once a person stops typing. */
+function Search({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => onChange(text), 300);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return <input type="search" aria-label="Filter" placeholder="Find in tasks, ids, branches, errors" maxLength={200} value={text} onInput={(event) => setText(event.currentTarget.value)} />;
+}
+
+/** useOlder returns the pages after the first, loaded one by one. */
+function useOlder(path: string, first: Runs | undefined): { older: Run[]; more: () => Promise<void> } {
+  const [pages, setPages] = useState<{ path: string; runs: Run[]; next?: string | undefined }>();
+  const mine = pages?.path === path ? pages : undefined;
+  const [busy, setBusy] = useState(false);
+  const more = async (): Promise<void> => {
+    const cursor = mine ? mine.next : first?.next;
+    if (!cursor || busy) return;
+    setBusy(true);
+    try {
+      const page = await call<Runs>("GET", `${path}&cursor=${encodeURIComponent(cursor)}`);
+      setPages({ path, runs: [...(mine?.runs ?? []), ...page.runs], next: page.next });
+    } catch { /* the list stays as it is, and the next scroll tries again */ } finally {
+      setBusy(false);
+    }
+  };
+  return { older: mine?.runs ?? [], more };
 }
 
 /** merge joins the newest runs with older pages, without those that are in both. */
@@ -70,30 +129,39 @@ function merge(newest: Run[], older: Run[]): Run[] {
 
 /** Start is the form that starts a run. */
 function Start({ agents }: { agents: Agents }) {
-  const [open, setOpen] = useState(false);
-  const [agent, setAgent] = useState(agents.agents[0]?.graphId ?? "");
-  const [message, setMessage] = useState("");
-  const [branch, setBranch] = useState("");
-  const [problem, setProblem] = useState<Problem>();
+  const [open, setOpen] = useState(route.value.query.has("start"));
+  if (!open) return <button type="button" class="primary" onClick={() => setOpen(true)}>Start a run</button>;
+  return <StartForm agents={agents} onClose={() => setOpen(false)} />;
+}
+
+function StartForm({ agents, onClose }: { agents: Agents; onClose: () => void }) {
+  const models = useResource<Models>("/api/v1/models");
+  const [given, setGiven] = useState({ graphId: agents.agents.find((a) => a.unavailable === undefined)?.graphId ?? "", message: route.value.query.get("task") ?? "", branchName: "", workItemId: "", stateKey: "", model: "" });
+  const action = useAction();
+  const field = (name: keyof typeof given) => ({ value: given[name], onInput: (event: { currentTarget: { value: string } }) => setGiven({ ...given, [name]: event.currentTarget.value }) });
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
-    try {
-      const response = await call<Run>("POST", "/api/v1/ai/runs", { graphId: agent, message, ...(branch ? { branchName: branch } : {}) });
-      go(link("runs", response.id));
-    } catch (error) {
-      if (error instanceof ApiError) setProblem(error.problem);
-    }
+    const body: Record<string, string> = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ""));
+    if (given.stateKey !== "") body["branchMode"] = "thread";
+    const run = await action.run<Run>("POST", "/api/v1/ai/runs", body);
+    if (run) go(link("runs", run.id));
   };
-  if (!open) return <button type="button" class="primary" onClick={() => setOpen(true)}>Start a run</button>;
   return (
-    <form class="start" onSubmit={(event) => void submit(event)} aria-label="Start a run">
-      <label>Agent <select value={agent} onChange={(event) => setAgent(event.currentTarget.value)}>
+    <form class="start" onSubmit={(event) => void submit(event)} aria-label="Start a run" onKeyDown={(event) => { if (event.key === "Escape") onClose(); }}>
+      <label>Agent <select {...field("graphId")}>
         {agents.agents.map((a) => <option key={a.graphId} value={a.graphId} disabled={a.unavailable !== undefined}>{a.name}</option>)}
       </select></label>
-      <label class="wide">Task <textarea required rows={3} value={message} onInput={(event) => setMessage(event.currentTarget.value)} /></label>
-      <label>Branch <input value={branch} placeholder="none: no code output" onInput={(event) => setBranch(event.currentTarget.value)} /></label>
-      <div class="row"><button type="button" onClick={() => setOpen(false)}>Close</button><button type="submit" class="primary">Start</button></div>
-      {problem && <ProblemBox problem={problem} />}
+      <label>Model <select {...field("model")}><option value="">the agent's own</option>{models.data?.models.map((model) => <option key={model.id} value={model.id}>{model.id}</option>)}</select></label>
+      <label>Branch <input {...field("branchName")} placeholder="none: no code output" /></label>
+      <label class="wide">Task <textarea required rows={4} autofocus {...field("message")} /></label>
+      <details class="wide"><summary>Other ways to name the branch</summary>
+        <div class="row">
+          <label>Work item <input {...field("workItemId")} /></label>
+          <label>One branch for this conversation <input {...field("stateKey")} placeholder="its key" /></label>
+        </div>
+      </details>
+      <div class="row wide"><button type="submit" class="primary" disabled={action.busy}>Start</button><button type="button" onClick={onClose}>Close</button></div>
+      <ActionProblem of={action} />
     </form>
   );
 }

@@ -1,14 +1,20 @@
 import { useState } from "preact/hooks";
 import { ApiError, call, may } from "../api";
 import type { Problem, Sandbox, SandboxMetrics, Sandboxes, Verifications } from "../api-types";
+import type { Props } from "../lazy";
 import { bytes, count } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
 import { useResource } from "../resource";
 import { go, link } from "../router";
 
+/** SandboxesPlace is the list of sandboxes, or one of them. */
+export function SandboxesPlace({ id }: Props) {
+  return id ? <SandboxPage key={id} id={id} /> : <SandboxesPage />;
+}
+
 /** SandboxesPage lists sandboxes, those used last first. */
-export function SandboxesPage() {
+function SandboxesPage() {
   const [text, setText] = useState("");
   const all = useResource<Sandboxes>("/api/v1/sandboxes?limit=1000", 2000);
   return (
@@ -24,11 +30,11 @@ export function SandboxesPage() {
         return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
           { title: "State", width: "110px", cell: (box) => <State is={box.running ? "running" : box.state || "gone"} /> },
           { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => box.containerName },
-          { title: "Kind", width: "80px", cell: (box) => box.kind },
-          { title: "Agent", width: "minmax(90px, 1fr)", cell: (box) => box.agentId },
-          { title: "Runtime", width: "90px", cell: (box) => box.backend },
-          { title: "Image", width: "minmax(100px, 1fr)", cell: (box) => <span>{box.image}{!box.imageMatch && <span class="tag wait" title="It was made from another image than is configured now; it is made anew once it is idle.">changes</span>}</span> },
-          { title: "Account", width: "100px", cell: (box) => box.account ?? "" },
+          { title: "Kind", wide: true, width: "80px", cell: (box) => box.kind },
+          { title: "Agent", wide: true, width: "minmax(90px, 1fr)", cell: (box) => box.agentId },
+          { title: "Runtime", wide: true, width: "90px", cell: (box) => box.backend },
+          { title: "Image", wide: true, width: "minmax(100px, 1fr)", cell: (box) => <span>{box.image}{!box.imageMatch && <span class="tag wait" title="It was made from another image than is configured now; it is made anew once it is idle.">changes</span>}</span> },
+          { title: "Account", wide: true, width: "100px", cell: (box) => box.account ?? "" },
           { title: "Used", width: "90px", right: true, cell: (box) => box.inUse ? <State is="running" /> : <Ago at={box.lastUsedAtMs} /> },
         ]} />;
       }}</Loaded>
@@ -37,7 +43,7 @@ export function SandboxesPage() {
 }
 
 /** SandboxPage shows one sandbox, what it uses and what it keeps of its promises. */
-export function SandboxPage({ id }: { id: string }) {
+function SandboxPage({ id }: { id: string }) {
   const path = `/api/v1/sandboxes/${encodeURIComponent(id)}`;
   const box = useResource<Sandbox>(path, 2000);
   return (

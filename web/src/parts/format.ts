@@ -1,6 +1,7 @@
-/** money returns an amount of millionths of a dollar: two digits, four below a cent. */
+/** money returns an amount of millionths of a dollar: two digits, four below a cent, and no more. */
 export function money(microUsd: number): string {
   const dollars = microUsd / 1e6;
+  if (dollars > 0 && dollars < 0.0001) return "<$0.0001";
   const digits = dollars !== 0 && Math.abs(dollars) < 0.01 ? 4 : 2;
   return `$${dollars.toFixed(digits)}`;
 }

@@ -20,9 +20,9 @@ export function Ago({ at }: { at: string | number | undefined }) {
 }
 
 const kinds: Record<string, string> = {
-  done: "good", ok: "good", running: "live", ready: "good", allowed: "good", pass: "good", passed: "good", kept: "good",
-  failed: "bad", error: "bad", refused: "bad", denied: "bad", broken: "bad", gone: "bad", fail: "bad",
-  waiting: "wait", pending: "wait", held: "wait", expired: "idle", queued: "wait",
+  done: "good", ok: "good", running: "live", ready: "good", allowed: "good", pass: "good", passed: "good", kept: "good", pushed: "good", valid: "good", whole: "good", sandboxed: "good", writable: "good", judged: "good", taken: "good",
+  failed: "bad", error: "bad", refused: "bad", denied: "bad", broken: "bad", gone: "bad", fail: "bad", blocked: "bad", conflict: "bad", "on the host": "bad",
+  waiting: "wait", pending: "wait", held: "wait", queued: "wait", warning: "wait", approval: "wait",
 };
 
 /** State shows a state as a shape and a word. */

@@ -1,0 +1,116 @@
+import type { Approvals, Audit, Run, Runs } from "../api-types";
+import type { Props } from "../lazy";
+import { count, printable } from "../parts/format";
+import { List } from "../parts/list";
+import { OutLink } from "../parts/markdown";
+import { Ago, Card, Empty, Loaded, State } from "../parts/parts";
+import { useRowKeys } from "../parts/rows";
+import { useResource } from "../resource";
+import { link } from "../router";
+import { stateOf } from "../runs";
+import { Delivered } from "./changes";
+
+/** CodePage shows the branches that runs committed to, and what waits before it leaves. */
+export function CodePage({ id }: Props) {
+  return id ? <BranchPage branch={id} /> : <BranchesPage />;
+}
+
+/** Branch is a key of a branch with its runs, the latest first. */
+interface Branch {
+  key: string;
+  name: string;
+  runs: Run[];
+  pullRequest?: string;
+  state: string;
+}
+
+function branchesOf(runs: Run[]): Branch[] {
+  const found = new Map<string, Branch>();
+  for (const run of runs) {
+    if (!run.branch) continue;
+    const known = found.get(run.branch) ?? { key: run.branch, name: run.delivery?.branch ?? run.branch, runs: [], state: codeState(run) };
+    known.runs.push(run);
+    if (run.pullRequest && !known.pullRequest) known.pullRequest = run.pullRequest;
+    found.set(run.branch, known);
+  }
+  return [...found.values()];
+}
+
+/** codeState says in one word what became of a run's commits. */
+function codeState(run: Run): string {
+  if (run.step !== "done") return run.waitingFor ? "waiting" : "running";
+  if (run.delivery?.error) return "failed";
+  if (run.delivery?.state === "waiting") return "held";
+  if (run.delivery?.state === "done") return "pushed";
+  return run.delivery?.state ?? (run.error ? "failed" : "nothing to push");
+}
+
+function BranchesPage() {
+  const runs = useResource<Runs>("/api/v1/ai/runs?limit=500&fields=summary", 5000);
+  const held = useResource<Approvals>("/api/v1/approvals?kind=relay", 3000);
+  const git = useResource<Audit>("/api/v1/audit?kind=git&limit=50", 5000);
+  const rows = useRowKeys();
+  return (
+    <div class="page" ref={rows}>
+      <Card title="Held pushes">
+        <Loaded of={held}>{(data) => data.approvals.length === 0 ? <Empty>No commits wait for a person.</Empty> : (
+          <ul class="rows">{data.approvals.map((question) => <li key={question.id}><a href={link("approvals", question.id)}><State is="held" /><span class="grow">{printable(question.summary, 300)}</span><span class="faint">{question.owner.agent ?? ""}</span><Ago at={question.created} /></a></li>)}</ul>
+        )}</Loaded>
+      </Card>
+      <Card title="Branches">
+        <Loaded of={runs}>{(data) => {
+          const branches = branchesOf(data.runs);
+          return branches.length === 0 ? <Empty command={'atoll runs start --branch NAME -m "…"'}>No run was given a branch.</Empty> : (
+            <div class="tall"><List label="Branches" rows={branches} keyOf={(branch) => branch.key} address={(branch) => link("code", branch.key)} columns={[
+              { title: "State", width: "130px", cell: (branch) => <State is={branch.state} /> },
+              { title: "Branch", width: "minmax(140px, 2fr)", cell: (branch) => <code>{printable(branch.name, 200)}</code> },
+              { title: "Runs", width: "60px", right: true, wide: true, cell: (branch) => count(branch.runs.length) },
+              { title: "Pull request", width: "minmax(120px, 2fr)", wide: true, cell: (branch) => branch.pullRequest ? <OutLink to={branch.pullRequest} /> : <span class="faint">none</span> },
+              { title: "Last run", width: "90px", right: true, cell: (branch) => <Ago at={branch.runs[0]?.created} /> },
+            ]} /></div>
+          );
+        }}</Loaded>
+      </Card>
+      <Card title="What the relay did">
+        <Loaded of={git}>{(data) => data.records.length === 0 ? <Empty>Nothing left yet.</Empty> : <GitRecords records={data.records as Record<string, unknown>[]} />}</Loaded>
+      </Card>
+    </div>
+  );
+}
+
+function GitRecords({ records }: { records: Record<string, unknown>[] }) {
+  const text = (record: Record<string, unknown>, name: string): string => (typeof record[name] === "string" ? record[name] : "");
+  return (
+    <table class="plain">
+      <thead><tr><th>Step</th><th>Branch</th><th>Commit</th><th>Refused for</th><th>Run</th><th class="right">When</th></tr></thead>
+      <tbody>{[...records].reverse().map((record, i) => (
+        <tr key={i}><td><State is={text(record, "event")} /></td><td><code>{printable(text(record, "branch"), 120)}</code></td><td><code>{printable(text(record, "head").slice(0, 10), 10)}</code></td><td class="bad">{printable(text(record, "denied"), 120)}</td>
+          <td>{text(record, "run") && <a href={link("runs", text(record, "run"))}>{printable(text(record, "run").slice(0, 14), 14)}…</a>}</td><td class="right"><Ago at={text(record, "time")} /></td></tr>
+      ))}</tbody>
+    </table>
+  );
+}
+
+/** BranchPage shows one branch: its runs, its pull request and what became of each run's commits. */
+function BranchPage({ branch }: { branch: string }) {
+  const runs = useResource<Runs>(`/api/v1/ai/runs?limit=100&branch=${encodeURIComponent(branch)}`, 4000);
+  const rows = useRowKeys();
+  return (
+    <div class="page" ref={rows}>
+      <Loaded of={runs}>{(data) => {
+        const found = branchesOf(data.runs)[0];
+        if (found === undefined) return <Empty>No run was given this branch.</Empty>;
+        const latest = found.runs[0];
+        return (
+          <>
+            <div class="title"><State is={found.state} /><h2>{printable(found.name, 200)}</h2><span class="grow" />{found.pullRequest && <OutLink to={found.pullRequest} />}</div>
+            {latest && <Delivered run={latest} />}
+            <Card title="Runs"><ul class="rows">{found.runs.map((run) => (
+              <li key={run.id}><a href={link("runs", run.id, { tab: "changes" })}><State is={stateOf(run)} /><span class="grow">{printable(run.task ?? run.id, 300)}</span><span class="tag">{codeState(run)}</span><Ago at={run.created} /></a></li>
+            ))}</ul></Card>
+          </>
+        );
+      }}</Loaded>
+    </div>
+  );
+}
