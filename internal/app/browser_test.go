@@ -83,6 +83,7 @@ func newBrowserSite(t *testing.T) *browserSite {
 // newBrowserSiteWith is newBrowserSite with other settings.
 func newBrowserSiteWith(t *testing.T, amend func(*browserSite)) *browserSite {
 	t.Helper()
+	need.Time(t, "it starts a browser")
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := &browserSite{site: newSiteOn(t, noEngine)}
 	s.serveShop(t)

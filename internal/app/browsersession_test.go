@@ -16,6 +16,7 @@ import (
 // browser of one session.
 func newBrowserUse(t *testing.T) (*site, *browsers.Session) {
 	t.Helper()
+	need.Time(t, "it starts a browser")
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := newSiteOn(t, noEngine)
 	net, err := internettest.Start(shop{})

@@ -61,6 +61,7 @@ type toolSite struct {
 
 func newToolSite(t *testing.T) *toolSite {
 	t.Helper()
+	need.Time(t, "it starts a browser")
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := &toolSite{site: newSiteOn(t, noEngine)}
 	net, err := internettest.Start(bank{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/relay"
 	"github.com/atoll-run/atoll/internal/relay/branch"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // weight is how many bytes the files below a directory have.
@@ -35,6 +36,7 @@ func weight(t *testing.T, dir string) (bytes int64) {
 // whatever the number of runs and branches: quarantines borrow its objects and
 // worktrees share them.
 func TestOneCopyOfALargeRepository(t *testing.T) {
+	need.Time(t, "it copies a large repository")
 	h, p := newHost(t), newSandbox(t)
 	dir := t.TempDir()
 	h.relay = relay.New(dir)

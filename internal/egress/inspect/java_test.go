@@ -25,6 +25,7 @@ class Get { public static void main(String[] a) throws Exception {
 // TestJavaTrustsTheCA has Java read the store by the variable alone. Its root
 // certificates are those of the host and the sandbox's CA.
 func TestJavaTrustsTheCA(t *testing.T) {
+	need.Time(t, "it starts a Java machine")
 	java := need.Program(t, "java", "default-jre-headless")
 	w := newWorld(t, http.HandlerFunc(echo))
 	_, text, err := net.SplitHostPort(w.front)

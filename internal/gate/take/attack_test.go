@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // Repositories of every layout give and take commits: linked work trees,
@@ -181,6 +182,7 @@ func TestCommitsArePrintable(t *testing.T) {
 
 // Quarantines of earlier commits go, and one that another process filled is used.
 func TestQuarantinesAreBounded(t *testing.T) {
+	need.Time(t, "it takes many commits")
 	s := newScene(t, "true")
 	for i := range 8 {
 		s.work(fmt.Sprintf("git commit -q --allow-empty -m %d", i))

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/confined"
 	"github.com/atoll-run/atoll/internal/relay/git"
 	"github.com/atoll-run/atoll/internal/relay/quarantine"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // stage is a host with a mirror, and an agent with a repository of its own in
@@ -252,6 +253,7 @@ func TestHostileBundles(t *testing.T) {
 // A small pack that becomes large: it is streamed, so that the memory that git
 // may have is enough; what it may write is bounded too.
 func TestBomb(t *testing.T) {
+	need.Time(t, "it packs 300 MiB")
 	s := newStage(t)
 	s.write("zeros", "")
 	if err := os.Truncate(filepath.Join(s.agent, "zeros"), 300<<20); err != nil {

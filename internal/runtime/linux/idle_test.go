@@ -3,6 +3,7 @@ package linux_test
 import (
 	"errors"
 	"fmt"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ const (
 // also where the user has no inotify instance left, and that it holds none: 128
 // idle sandboxes would take all that the user outside has.
 func TestIdleGuestSleeps(t *testing.T) {
+	need.Time(t, "it watches an idle guest")
 	l := newSite(t)
 	program := filepath.Join(l.state, "guest")
 	if err := os.WriteFile(program, guestProgram(t), 0o755); err != nil {

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"fmt"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 // The file of the notes is bounded by what counts in it, and two processes that write
 // to it, while one of them writes it anew, lose no line.
 func TestNotesAreBounded(t *testing.T) {
+	need.Time(t, "it writes thousands of files")
 	s := newStage(t, ways()[0], project(), nil)
 	const rounds, repeats = 12, 800
 	var work sync.WaitGroup

@@ -10,15 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // TestChangesGiveWhatTheSandboxHas runs random commands inside and checks that
 // the base with the changes applied is the tree that is visible inside.
 func TestChangesGiveWhatTheSandboxHas(t *testing.T) {
-	rounds := 12
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds := need.Rounds(3, 12)
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			for seed := range rounds {

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 // No secret of the base is in what a sandbox sees of it; what git tracks is there.
@@ -115,6 +116,7 @@ func TestScannedSecretsAreHidden(t *testing.T) {
 
 // More secrets than one scanner reports are all hidden.
 func TestManyScannedSecretsAreHidden(t *testing.T) {
+	need.Time(t, "it hides hundreds of files")
 	base, state := filepath.Join(t.TempDir(), "base"), t.TempDir()
 	const many = leaks.MaxFound + 50
 	if err := os.Mkdir(base, 0o755); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func changesOf(t *testing.T, h house) workspace.ChangeList {
@@ -77,6 +78,7 @@ func TestChangesEscapesHostileNames(t *testing.T) {
 }
 
 func TestChangesAreBounded(t *testing.T) {
+	need.Time(t, "it makes thousands of files")
 	h := newHouse(t)
 	h.prepare()
 	for i := range workspace.MaxChangeEntries + 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/sandbox/workspace"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 func reseed(t *testing.T, h house, discard bool) workspace.Report {
@@ -141,6 +142,7 @@ func TestRemoveLeavesNothingOfACopy(t *testing.T) {
 // An agent can nest directories far deeper than we could hold open, or than a
 // path can be long.
 func TestRemoveOfAnEndlesslyDeepCopy(t *testing.T) {
+	need.Time(t, "it makes thousands of directories")
 	h := newHouse(t)
 	h.prepare()
 	limitFiles(t, 100)
