@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/browser"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -15,6 +16,24 @@ import (
 // newBrowserUse returns an installation whose browsers reach shop.example, and a use of the
 // browser of one session.
 func newBrowserUse(t *testing.T) (*site, *browsers.Session) {
+	t.Helper()
+	s, a := newBrowsers(t, func(*site) {})
+	return s, useBrowser(t, a, session("browser"))
+}
+
+func useBrowser(t *testing.T, a *app.App, who provide.Subject) *browsers.Session {
+	t.Helper()
+	used, err := a.Browsers.Use(who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(used.Release)
+	return used
+}
+
+// newBrowsers returns an installation whose browsers reach shop.example, with other
+// settings besides.
+func newBrowsers(t *testing.T, amend func(*site)) (*site, *app.App) {
 	t.Helper()
 	need.Time(t, "it starts a browser")
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
@@ -28,14 +47,10 @@ func newBrowserUse(t *testing.T) (*site, *browsers.Session) {
 	s.set("agents.defaults.sandbox.egress.upstream", net.Proxy)
 	s.set("agents.defaults.sandbox.egress.mode", "enforce")
 	s.set("agents.defaults.sandbox.egress.allow", []any{"shop.example:80"})
+	amend(s)
 	a := s.open()
 	removeAfter(t, a)
-	used, err := a.Browsers.Use(session("browser"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(used.Release)
-	return s, used
+	return s, a
 }
 
 // removeAfter has all sandboxes of an installation removed when the test ends.

@@ -61,6 +61,12 @@ type toolSite struct {
 
 func newToolSite(t *testing.T) *toolSite {
 	t.Helper()
+	return newToolSiteWith(t, func(*toolSite) {})
+}
+
+// newToolSiteWith is newToolSite with other settings.
+func newToolSiteWith(t *testing.T, amend func(*toolSite)) *toolSite {
+	t.Helper()
 	need.Time(t, "it starts a browser")
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	s := &toolSite{site: newSiteOn(t, noEngine)}
@@ -76,6 +82,7 @@ func newToolSite(t *testing.T) *toolSite {
 	s.set("agents.defaults.sandbox.egress.upstream", net.Proxy)
 	s.set("agents.defaults.sandbox.egress.mode", "enforce")
 	s.set("agents.defaults.sandbox.egress.allow", []any{"bank.example:80"})
+	amend(s)
 	s.app = s.open()
 	removeAfter(t, s.app)
 	if s.box, err = s.app.Agents.Tools(t.Context(), session("tool"), false); err != nil {

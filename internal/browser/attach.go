@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ var ErrNone = errors.New("no browser runs in the sandbox")
 // Attach connects to the browser that runs in a sandbox already. To close it ends the
 // connection only.
 func Attach(ctx context.Context, m *machine.Machine, o Options) (*Browser, error) {
-	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout), windowed: o.settings().Windowed()}
+	b := o.browser(m)
 	if err := b.dialControl(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
@@ -72,6 +71,7 @@ func (b *Browser) Explain(err error) error {
 // here.
 func (b *Browser) Close() error {
 	if b.conn != nil {
+		b.finish()
 		_ = b.conn.Close()
 	}
 	if b.process == "" {
@@ -80,4 +80,20 @@ func (b *Browser) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*endGrace)
 	defer cancel()
 	return b.machine.End(ctx, b.process, endGrace)
+}
+
+// finish has a browser that was started here write a profile that is kept, and end.
+func (b *Browser) finish() {
+	if b.profile == "" || b.process == "" || b.conn.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
+	defer cancel()
+	if _, err := cdp.Call(ctx, b.conn.Session(""), browser.Close, cdp.Empty{}); err != nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-b.conn.Done():
+	}
 }

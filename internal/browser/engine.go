@@ -27,12 +27,13 @@ const (
 	programScreen   = "Xtigervnc"
 )
 
-// profileDir holds cookies and storage; it ends with the browser.
+// profileDir holds cookies and storage that end with the browser.
 const profileDir = "/tmp/profile"
 
-// search removes what the browser before has left, a lock of its profile too, and prints
-// the programs that the sandbox has, each with its path.
-const search = `rm -rf ` + profileDir + ` /tmp/.X1-lock /tmp/.X11-unix/X1
+// search removes what the browser before has left: its profile, or the lock of one that
+// is kept, which is $1. It prints the programs that the sandbox has, each with its path.
+const search = `if test -n "$1"; then rm -rf "$1"/Singleton*; fi
+rm -rf ` + profileDir + ` /tmp/.X1-lock /tmp/.X11-unix/X1
 for n in ` + programShell + ` ` + programChromium + ` ` + programScreen + `; do
 if test -x /usr/lib/chromium/$n; then echo $n /usr/lib/chromium/$n; elif p=$(command -v $n); then echo $n $p; fi
 done; true`
@@ -41,9 +42,9 @@ done; true`
 const maxPrograms = 4096
 
 // programs makes the sandbox ready for a new browser and returns the paths of a browser's programs inside, by name.
-func programs(ctx context.Context, m *machine.Machine) (map[string]string, error) {
+func programs(ctx context.Context, m *machine.Machine, kept string) (map[string]string, error) {
 	var out bytes.Buffer
-	if _, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", search}, Stdout: &out, OutputLimit: maxPrograms}); err != nil {
+	if _, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", search, "sh", kept}, Stdout: &out, OutputLimit: maxPrograms}); err != nil {
 		return nil, err
 	}
 	found := map[string]string{}
@@ -57,7 +58,7 @@ func programs(ctx context.Context, m *machine.Machine) (map[string]string, error
 
 // command returns what is started in the sandbox: the program that the settings ask for,
 // on a screen if it has a window.
-func command(found map[string]string, s *browserkeys.Browser) ([]string, error) {
+func command(found map[string]string, s *browserkeys.Browser, kept string) ([]string, error) {
 	program := found[programChromium]
 	if s.Shell() && found[programShell] != "" {
 		program = found[programShell]
@@ -66,12 +67,12 @@ func command(found map[string]string, s *browserkeys.Browser) ([]string, error) 
 	case program == "":
 		return nil, ErrNoProgram
 	case !s.Windowed():
-		return append([]string{program}, flags(s)...), nil
+		return append([]string{program}, flags(s, kept)...), nil
 	case found[programScreen] == "":
 		return nil, ErrNoScreen
 	}
 	width, height := s.Size()
-	return append([]string{"/bin/sh", "-c", onScreen, found[programScreen], fmt.Sprintf("%dx%d", width, height), program}, flags(s)...), nil
+	return append([]string{"/bin/sh", "-c", onScreen, found[programScreen], fmt.Sprintf("%dx%d", width, height), program}, flags(s, kept)...), nil
 }
 
 // onScreen starts a screen, which only the wire can reach, and the browser on it. Its

@@ -31,7 +31,7 @@ func TestCommand(t *testing.T) {
 	} {
 		s := browserkeys.Default()
 		c.set(&s)
-		argv, err := command(c.found, &s)
+		argv, err := command(c.found, &s, "")
 		if !errors.Is(err, c.err) || err == nil && (argv[0] != c.want || !slices.Contains(argv, c.flag)) {
 			t.Errorf("%s: %q, %v", c.name, argv, err)
 		}

@@ -47,6 +47,11 @@ type Options struct {
 	Env   []string // NAME=value
 	// Downloads bound the files that pages offer; without any they are not saved.
 	Downloads Limits
+	// Profile is the directory inside whose cookies and storage are kept; "" is one that
+	// ends with the browser.
+	Profile string
+	// StartTimeout is how long the browser may take until it answers.
+	StartTimeout time.Duration // 0: startTimeout
 	// LoadTimeout is how long a page may take to load; what is there then is used.
 	LoadTimeout time.Duration // 0: DefaultLoadTimeout
 	// Settings choose the program, its window and its flags.
@@ -72,22 +77,24 @@ type Browser struct {
 	conn        *devtools.Conn
 	loadTimeout time.Duration
 	windowed    bool
+	tabs        int        // the most that are open
+	profile     string     // that is kept; "" if it is not
 	downloads   *Downloads // nil: not saved, or another process has them
 }
 
 // Start starts a browser in its sandbox and waits until it answers.
 func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.StartTimeout, startTimeout))
 	defer cancel()
-	found, err := programs(ctx, m)
+	found, err := programs(ctx, m, o.Profile)
 	if err != nil {
 		return nil, err
 	}
-	argv, err := command(found, o.settings())
+	argv, err := command(found, o.settings(), o.Profile)
 	if err != nil {
 		return nil, err
 	}
-	b := &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout), windowed: o.settings().Windowed()}
+	b := o.browser(m)
 	b.process, err = m.Start(ctx, &machine.Command{Argv: argv, Env: append(o.Env, "HOME=/tmp"), Grant: o.Grant})
 	if err != nil {
 		return nil, err
@@ -100,6 +107,12 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 		return nil, errors.Join(b.explain(err), b.Close())
 	}
 	return b, nil
+}
+
+// browser returns a browser of these options that is not connected yet.
+func (o *Options) browser(m *machine.Machine) *Browser {
+	s := o.settings()
+	return &Browser{machine: m, loadTimeout: cmp.Or(o.LoadTimeout, DefaultLoadTimeout), windowed: s.Windowed(), tabs: cmp.Or(s.Tabs, MaxTabs), profile: o.Profile}
 }
 
 // setDownloads has files that pages offer saved within limits, or not at all.

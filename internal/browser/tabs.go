@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// MaxTabs is how many tabs a browser has; pages that open more lose them.
+	// MaxTabs is how many tabs a browser has where sandbox.browser.tabs says nothing; pages
+	// that open more lose them.
 	MaxTabs = 20
 	// blank is the address of an empty page.
 	blank = "about:blank"
@@ -60,23 +61,26 @@ func isID(text string) bool {
 	return true
 }
 
-// checkRoom refuses a further tab where there are MaxTabs.
+// MaxTabs returns how many tabs the browser has at most.
+func (b *Browser) MaxTabs() int { return b.tabs }
+
+// checkRoom refuses a further tab where there are as many as may be.
 func (b *Browser) checkRoom(ctx context.Context) error {
 	tabs, err := b.Tabs(ctx)
-	if err == nil && len(tabs) >= MaxTabs {
-		return errhint.With(fmt.Errorf("%d tabs are open, and more are not allowed", len(tabs)), "close one first")
+	if err == nil && len(tabs) >= b.tabs {
+		return errhint.With(fmt.Errorf("%d tabs are open, and more are not allowed", len(tabs)), "close one first, or raise sandbox.browser.tabs")
 	}
 	return err
 }
 
-// CloseExcess closes tabs that are not among the known ones until MaxTabs are left, and
+// CloseExcess closes tabs that are not among the known ones until as many as may be are left, and
 // returns how many it closed.
 func (b *Browser) CloseExcess(ctx context.Context, known []string) (closed int, err error) {
 	tabs, err := b.Tabs(ctx)
 	if err != nil {
 		return 0, err
 	}
-	excess := len(tabs) - MaxTabs
+	excess := len(tabs) - b.tabs
 	for _, tab := range tabs {
 		if closed >= excess || slices.Contains(known, tab.ID) {
 			continue

@@ -63,7 +63,13 @@ func PlanMounts(r MountRequest) ([]Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, spec := range r.Binds {
+	binds, err := BindMounts(r.Binds)
+	return lastMounts(append(mounts, binds...)), err
+}
+
+// BindMounts lists what binds make visible; of several for one target the last stays.
+func BindMounts(binds []string) (mounts []Mount, err error) {
+	for _, spec := range binds {
 		bind, ok := SplitBind(spec)
 		if !ok {
 			return nil, fmt.Errorf("bind %q: has no target", spec)

@@ -172,7 +172,7 @@ func (s *Spec) QuotaArguments(others ...string) []string {
 		switch {
 		case m.Overlay != nil:
 			args = append(args, "--quota-upper", ChangesTarget(i)+"="+m.Target)
-		case (m.Kind == MountWorkspace || m.Kind == MountTree) && !m.ReadOnly:
+		case (m.Kind == MountWorkspace || m.Kind == MountTree || m.Kind == MountProfile) && !m.ReadOnly:
 			args = append(args, "--quota-dir", m.Target)
 		}
 	}
@@ -209,6 +209,7 @@ const (
 	MountTree      MountKind = "tree" // of overlay.more
 	MountGit       MountKind = "git"  // the repository of the workspace, if it lies outside
 	MountBind      MountKind = "bind"
+	MountProfile   MountKind = "profile" // of a browser: its cookies and storage
 )
 
 // Mount is a host path made visible inside.

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/browser/actions"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -36,6 +37,14 @@ func (h *Host) useBrowser(p *plan.Plan, s *provide.ReadySandbox, who provide.Sub
 	}
 	o.Browser = used
 	return used.Release, nil
+}
+
+// beginBrowser starts the browser of a session, if it has one that starts with the
+// sandbox.
+func (h *Host) beginBrowser(p *plan.Plan, who provide.Subject) {
+	if p.Agent.Sandbox.Browser.AutoStart == browserkeys.AutoStartTrue && NoBrowser(p) == nil {
+		h.browsers.Begin(who)
+	}
 }
 
 // NoBrowser returns why the tool browser cannot work in a session; nil if it can.

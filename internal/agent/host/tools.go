@@ -53,6 +53,7 @@ func (h *Host) Tools(ctx context.Context, who provide.Subject, hostTools bool) (
 		}
 		return h.hostToolbox(ctx, who, p)
 	}
+	h.beginBrowser(p, who)
 	s, err := h.Provide(ctx, who, provide.Options{Pair: true})
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (c *call) look(ctx context.Context, before []browser.Tab) {
 		known = append(known, t.ID)
 	}
 	if closed, err := d.running.CloseExcess(ctx, known); err == nil && closed > 0 {
-		c.note("%d tabs were closed: at most %d are open", closed, browser.MaxTabs)
+		c.note("%d tabs were closed: at most %d are open", closed, d.running.MaxTabs())
 	}
 	after, _ := d.running.Tabs(ctx)
 	for _, t := range after {

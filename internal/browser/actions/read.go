@@ -101,7 +101,7 @@ func (c *call) tabs(ctx context.Context) error {
 		}
 		fmt.Fprintf(&b, "%s %s %s %s\n", mark, c.driver.name(t.ID), quoted(t.URL), quoted(t.Title))
 	}
-	c.note("%d tabs, at most %d", len(tabs), browser.MaxTabs)
+	c.note("%d tabs, at most %d", len(tabs), c.driver.running.MaxTabs())
 	c.content = b.String()
 	return nil
 }

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// DefaultIdle is how long a browser that nobody uses keeps running.
-const DefaultIdle = 30 * time.Minute
+// FreezeAfter is how long a browser that nobody uses keeps its processes going.
+const FreezeAfter = 2 * time.Minute
 
 // Service has the browsers of an installation.
 type Service struct {
@@ -24,9 +25,13 @@ type Service struct {
 	egress *egress.Service
 	// Drivers says who drives each browser: its agent or a person.
 	Drivers driver.Drivers
-	// Idle is how long a browser that nobody uses keeps running. It is set before the
-	// first use.
-	Idle time.Duration
+	// FreezeAfter is how long a browser that nobody uses keeps its processes going, and
+	// Idle, where it is not 0, when it is ended in place of sandbox.browser.idleMinutes.
+	// They are set before the first use.
+	FreezeAfter, Idle time.Duration
+
+	ctx  context.Context // of starts that nobody waits for
+	stop context.CancelFunc
 
 	mu   sync.Mutex
 	open map[string]*Session // by the name of the sandbox
@@ -34,7 +39,8 @@ type Service struct {
 
 // New returns the browsers of an installation.
 func New(names *egress.Service) *Service {
-	return &Service{Installation: names.Installation, egress: names, Idle: DefaultIdle, open: map[string]*Session{}}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Service{Installation: names.Installation, egress: names, FreezeAfter: FreezeAfter, ctx: ctx, stop: stop, open: map[string]*Session{}}
 }
 
 // EgressOf returns the egress of a browser.
@@ -52,8 +58,8 @@ func (s *Service) IsOpen(name string) bool {
 // lockName names what the process holds that started the browser of a sandbox.
 func lockName(name string) string { return "browser " + name }
 
-// Use returns the browser session of a subject. It starts nothing yet. The caller calls
-// Release.
+// Use returns the browser session of a subject. It starts nothing yet. The browser is
+// neither frozen nor ended for want of use until the caller calls Release.
 func (s *Service) Use(who provide.Subject) (*Session, error) {
 	p, err := s.Plan(who)
 	if err != nil {
@@ -63,9 +69,27 @@ func (s *Service) Use(who provide.Subject) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.use(b.Spec.Name, who), nil
+	r := s.use(b.Spec.Name, who)
+	r.hold()
+	return r, nil
 }
 
+// Opened returns the session of a browser that this process has, as Use does; nil if it
+// has none.
+func (s *Service) Opened(name string) *Session {
+	s.mu.Lock()
+	r := s.open[name]
+	if r != nil {
+		r.users++
+	}
+	s.mu.Unlock()
+	if r != nil {
+		r.hold()
+	}
+	return r
+}
+
+// use counts a use that does not keep the browser from being frozen and ended.
 func (s *Service) use(name string, who provide.Subject) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,38 +100,25 @@ func (s *Service) use(name string, who provide.Subject) *Session {
 		s.open[name] = found
 	}
 	found.users++
-	if found.idle != nil {
-		found.idle.Stop()
-		found.idle = nil
-	}
 	return found
 }
 
-// Release ends one use. A browser that nobody uses is ended after a while.
+// Release ends one use.
 func (r *Session) Release() {
-	r.service.mu.Lock()
-	defer r.service.mu.Unlock()
-	if r.users--; r.users == 0 {
-		r.idle = time.AfterFunc(r.service.Idle, r.endIdle)
-	}
+	r.leave()
+	r.release()
 }
 
-// endIdle ends the browser if it is not used again.
-func (r *Session) endIdle() {
+// release ends a use that does not keep the browser from being frozen and ended.
+func (r *Session) release() {
 	r.service.mu.Lock()
-	if r.users > 0 || r.service.open[r.name] != r {
-		r.service.mu.Unlock()
-		return
-	}
-	delete(r.service.open, r.name)
-	r.service.mu.Unlock()
-	if err := r.Stop(); err != nil {
-		r.service.Logger.Warn("the end of a browser", "sandbox", r.name, "error", err)
-	}
+	defer r.service.mu.Unlock()
+	r.users--
 }
 
 // Close ends all browsers of this process.
 func (s *Service) Close() error {
+	s.stop()
 	s.mu.Lock()
 	all := s.open
 	s.open = map[string]*Session{}

@@ -31,8 +31,8 @@ type Session struct {
 	name    string // of the sandbox
 	driver  *actions.Driver
 
-	users int         // guarded by mu of service
-	idle  *time.Timer // ends it; guarded by mu of service
+	users int  // guarded by mu of service
+	rest  rest // as users
 
 	mu      sync.Mutex // held while it is started or ended
 	box     *provide.ReadySandbox
@@ -40,6 +40,11 @@ type Session struct {
 	lock    *filelock.Lock // held by the process that started it
 	browser *browser.Browser
 	starts  int
+	frozen  bool
+	manual  bool // the tool does not start it
+	// others is shared by processes that use a browser which another has started: it
+	// does not freeze it then.
+	others *filelock.Lock
 
 	taken map[string]bool // downloads that were looked at; used by the driver's calls only
 	files []actions.File  // what became of them; as taken
@@ -59,11 +64,17 @@ type Started struct {
 // Browser returns the running browser: the one of before, one that another process of the
 // host has started in the sandbox, or a new one.
 func (r *Session) Browser(ctx context.Context) (*Started, error) {
+	defer r.touch()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.ready(ctx)
+}
+
+// ready is Browser for a caller that holds the lock.
+func (r *Session) ready(ctx context.Context) (*Started, error) {
 	var why error
 	if r.browser != nil {
-		if why = r.over(); why == nil {
+		if why = errors.Join(r.over(), r.thaw(ctx)); why == nil {
 			return &Started{Browser: r.browser, Box: r.box, Number: r.starts}, nil
 		}
 		why = errors.Join(r.browser.Explain(why), r.stop())
@@ -85,6 +96,9 @@ func (r *Session) over() error {
 
 // start makes the sandbox ready and starts the browser in it, or connects to it.
 func (r *Session) start(ctx context.Context) (err error) {
+	if r.others, err = r.service.Locks.Share(ctx, othersLock(r.name)); err != nil {
+		return err
+	}
 	if r.box, err = r.service.ProvideBrowser(ctx, r.who); err != nil {
 		return err
 	}
@@ -95,18 +109,30 @@ func (r *Session) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	r.others.Release()
+	r.others = nil
 	if err := r.endLeft(ctx); err != nil {
 		return err
 	}
 	if r.egress, err = r.service.egress.Open(ctx, r.box.Handle, r.box.Plan, egress.Options{Config: EgressOf, Account: r.who.Account}); err != nil {
 		return err
 	}
-	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{Settings: r.settings(), Grant: r.egress.GrantID(), Downloads: r.limits()})
+	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{
+		Settings: r.settings(), Grant: r.egress.GrantID(), Downloads: r.limits(), Profile: r.box.Plan.Profile(), StartTimeout: r.startTimeout(),
+	})
 	return err
 }
 
 // settings returns what the configuration says of the browser.
 func (r *Session) settings() *browserkeys.Browser { return &r.box.Plan.Agent.Sandbox.Browser.Browser }
+
+// startTimeout is how long a start may take, if the configuration says it; else 0.
+func (r *Session) startTimeout() time.Duration {
+	if r.box.Plan.Agent.Origins["sandbox.browser.autoStartTimeoutMs"].Source == "default" {
+		return 0
+	}
+	return time.Duration(r.settings().AutoStartTimeoutMs) * time.Millisecond
+}
 
 // limits are those of downloads that the configuration has.
 func (r *Session) limits() browser.Limits {
@@ -118,6 +144,9 @@ func (r *Session) limits() browser.Limits {
 func (r *Session) attach(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
+	if err := browser.Thaw(ctx, r.box.Machine); err != nil {
+		return err
+	}
 	for {
 		if r.browser, err = browser.Attach(ctx, r.box.Machine, browser.Options{Settings: r.settings()}); err == nil {
 			return nil
@@ -164,13 +193,14 @@ func (r *Session) Stop() error {
 func (r *Session) stop() error {
 	var problems []error
 	if r.browser != nil {
-		problems = append(problems, r.browser.Close())
+		problems = append(problems, r.thaw(context.Background()), r.browser.Close())
 	}
 	problems = append(problems, r.egress.Close())
 	r.lock.Release()
+	r.others.Release()
 	if r.box != nil {
 		r.box.Release()
 	}
-	r.browser, r.egress, r.lock, r.box = nil, nil, nil, nil
+	r.browser, r.egress, r.lock, r.others, r.box, r.frozen = nil, nil, nil, nil, nil, false
 	return errors.Join(problems...)
 }

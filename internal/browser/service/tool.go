@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/internal/browser/actions"
+	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -40,11 +41,13 @@ func (s *Service) Tool(who provide.Subject, o ToolOptions) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := s.Use(who)
+	b, err := p.Browser()
 	if err != nil {
 		return nil, err
 	}
+	used := s.use(b.Spec.Name, who)
 	keys := p.Agent.Sandbox.Browser
+	used.setManual(keys.AutoStart == browserkeys.AutoStartFalse)
 	if o.Workspace != nil {
 		o.Files = &files{session: used, to: o.Workspace, uploads: keys.Uploads, most: keys.Downloads.MaxBytes}
 	}
@@ -53,6 +56,8 @@ func (s *Service) Tool(who provide.Subject, o ToolOptions) (*Tool, error) {
 
 // Do implements tool.Browser.
 func (t *Tool) Do(ctx context.Context, a *tool.BrowserArgs) (*tool.Result, error) {
+	t.hold()
+	defer t.leave()
 	r, err := t.driver.Do(ctx, a, t.options)
 	if r != nil {
 		r.Sandbox = t.name
@@ -60,9 +65,13 @@ func (t *Tool) Do(ctx context.Context, a *tool.BrowserArgs) (*tool.Result, error
 	return r, err
 }
 
+// Release ends the use of the browser, which is frozen and ended later if nobody else uses
+// it.
+func (t *Tool) Release() { t.release() }
+
 // Running implements actions.Source.
 func (r *Session) Running(ctx context.Context) (*actions.Running, error) {
-	b, err := r.Browser(ctx)
+	b, err := r.wanted(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ func (e *env) printExplanation(s *provide.Settings, p *plan.Plan, x *explanation
 	pg.files(p.Spec)
 	pg.environment()
 	pg.tools()
+	pg.browser(p)
 	pg.life()
 	pg.path()
 	pg.closing()

@@ -99,7 +99,7 @@ func Default() Browser {
 		NoVNCPort:          6080,
 		Headless:           true,
 		NoVNCEnabled:       true,
-		AutoStart:          AutoStartTrue,
+		AutoStart:          AutoStartLazy,
 		AutoStartTimeoutMs: 12000,
 		Engine:             EngineAuto,
 		Memory:             1 << 30,

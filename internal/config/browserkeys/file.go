@@ -17,7 +17,7 @@ type File struct {
 	EnableNoVNC        *bool          `json:"enableNoVnc" note:"enableNoVnc" doc:"Old name of noVncEnabled."`
 	AllowHostControl   *bool          `json:"allowHostControl" doc:"OpenClaw's use of the host's own browser: only false."`
 	AutoStart          *AutoStart     `json:"autoStart" enum:"lazy" doc:"Start the browser with the sandbox (true), when it is first used (lazy), or only when a person does (false)."`
-	AutoStartTimeoutMs *int           `json:"autoStartTimeoutMs" min:"1" max:"2147483647" doc:"How long a start may take."`
+	AutoStartTimeoutMs *int           `json:"autoStartTimeoutMs" min:"1" max:"2147483647" doc:"How long a start may take; half a minute unless written."`
 	Binds              []string       `json:"binds" check:"bind" doc:"Binds of the browser sandbox. docker.binds are not its own; an empty list means none."`
 	Engine             *Engine        `json:"engine" enum:"auto|shell|chromium" doc:"Program: chromium-headless-shell (shell), chromium, or what headless asks for (auto)."`
 	Memory             *amount.Size   `json:"memory" check:"size" doc:"Most memory of the browser sandbox."`
@@ -25,7 +25,7 @@ type File struct {
 	ShmSize            *amount.Size   `json:"shmSize" check:"size" doc:"Size of its /dev/shm."`
 	Tabs               *int           `json:"tabs" min:"1" max:"200" doc:"Most tabs at once."`
 	Viewport           *string        `json:"viewport" check:"viewport" doc:"Size of a page in pixels: WIDTHxHEIGHT."`
-	Profile            *Profile       `json:"profile" enum:"ephemeral|session|agent" note:"later" doc:"Cookies and storage: forgotten with the browser (ephemeral), kept for the session, or kept for the agent."`
+	Profile            *Profile       `json:"profile" enum:"ephemeral|session|agent" doc:"Cookies and storage: forgotten with the browser (ephemeral), kept for the session where each has a sandbox, or kept for the agent."`
 	Downloads          *DownloadsFile `json:"downloads" doc:"Files that pages send."`
 	Evaluate           *bool          `json:"evaluate" doc:"The agent may run JavaScript in pages."`
 	Uploads            *bool          `json:"uploads" doc:"The agent may give files of its workspace to pages."`

@@ -71,7 +71,6 @@ type used struct {
 	contexts attach.Contexts
 	programs int
 	viewers  int
-	subject  *provide.Subject // it was started for; nil if it was started elsewhere
 
 	mu      sync.Mutex         // guards screens
 	screens map[string]*shared // that are watched, by tab
@@ -151,9 +150,6 @@ func (s *Service) Start(ctx context.Context, who *provide.Subject) (*api.Browser
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.of(e.ContainerName).subject = who
-	s.mu.Unlock()
 	b := s.describe(e, true)
 	return &b, nil
 }
@@ -174,7 +170,7 @@ type connection struct {
 
 // open connects to a browser that runs.
 func (s *Service) open(ctx context.Context, name string) (*connection, error) {
-	release, err := s.keep(name)
+	release, err := s.keep(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -192,17 +188,15 @@ func (s *Service) open(ctx context.Context, name string) (*connection, error) {
 	return &connection{b, func() { _ = b.Close(); h.Release(); release() }}, nil
 }
 
-// keep counts as a use of a browser that was started here, so that it is not ended for
-// being idle.
-func (s *Service) keep(name string) (release func(), err error) {
-	s.mu.Lock()
-	who := s.of(name).subject
-	s.mu.Unlock()
-	if who == nil {
+// keep counts as a use of a browser that was started here, so that it is neither frozen
+// nor ended for want of use.
+func (s *Service) keep(ctx context.Context, name string) (release func(), err error) {
+	session := s.Browsers.Opened(name)
+	if session == nil {
 		return func() {}, nil
 	}
-	session, err := s.Browsers.Use(*who)
-	if err != nil {
+	if err := session.Thaw(ctx); err != nil {
+		session.Release()
 		return nil, err
 	}
 	return session.Release, nil

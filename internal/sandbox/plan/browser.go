@@ -20,7 +20,8 @@ const BrowserHome = "/tmp"
 const imageKey = "sandbox.docker.image"
 
 // Browser returns the plan of the browser beside the sandbox of p: a sandbox of its own
-// with no workspace, no variable of the agent and no network.
+// with no workspace, no variable of the agent and no network. What policy refuses of it is
+// in its Findings.
 func (p *Plan) Browser() (*Plan, error) {
 	browser := p.Agent.Sandbox.Browser
 	name, err := policy.ContainerName(browser.ContainerPrefix, p.ScopeKey)
@@ -29,14 +30,21 @@ func (p *Plan) Browser() (*Plan, error) {
 	}
 	b := *p
 	b.Agent = browserAgent(p.Agent)
-	b.Mounts, b.canonical, b.Net, b.Env, b.repository, b.Home = nil, nil, nil, policy.Env{}, nil, BrowserHome
+	b.canonical, b.Net, b.Env, b.repository, b.Home = nil, nil, policy.Env{}, nil, BrowserHome
+	if b.Mounts, err = b.browserMounts(p.Findings); err != nil {
+		return nil, err
+	}
 	b.Router = policy.NewRouter(b.Agent.Sandbox)
 	b.Spec = &sandbox.Spec{
 		Name: name, Kind: sandbox.KindBrowser, ScopeKey: p.ScopeKey, AgentID: p.Spec.AgentID, Account: p.Spec.Account,
 		Image: browser.Image, Workdir: BrowserHome, User: browserUser(p.Spec.User),
 		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: browser.ShmSize, Network: "none", CapDrop: []string{"ALL"},
 		AppArmorProfile: p.Spec.AppArmorProfile, NoBrowserSandbox: browser.NoSandbox,
+		Mounts: mountsOf(b.Mounts, b.state), MountsHash: policy.MountsHash(b.Mounts),
 		Limits: sandbox.Limits{Defaults: sandbox.Defaults{Memory: browser.Memory, Pids: browser.PidsLimit}},
+	}
+	if err := b.keepProfile(); err != nil {
+		return nil, err
 	}
 	b.Spec.ConfigHash, err = specHash(b.Spec)
 	return &b, err

@@ -61,6 +61,8 @@ type Plan struct {
 	Warnings   []config.Problem
 
 	home       string
+	state      string      // Atoll's state directory
+	host       policy.Host // that mounts are judged by
 	repository *checkout.Inside
 	canonical  []string // of the mount sources, as they were judged
 }
@@ -80,7 +82,7 @@ func Make(r Request) (*Plan, error) {
 	if r.Adjust != nil {
 		r.Adjust(agent)
 	}
-	p := &Plan{Agent: agent, Session: session, Warnings: r.Config.Warnings(), home: r.Paths.Home}
+	p := &Plan{Agent: agent, Session: session, Warnings: r.Config.Warnings(), home: r.Paths.Home, state: r.Paths.AtollState}
 	p.Sandboxed, p.Why = policy.Sandboxed(agent.Sandbox.Mode, session)
 	p.ScopeKey = policy.ScopeKey(agent.Sandbox.Scope, session, r.Account)
 	p.Tools = policy.ResolveTools(agent.Tools, agentPath(agent)).Within(agent.AllTools, agentPath(agent))
@@ -188,7 +190,7 @@ func (p *Plan) deriveUser(Request) error {
 // privateFiles are Atoll's own below its state directory: no sandbox sees them.
 var privateFiles = []string{
 	"atoll.db", "atoll.db-wal", "atoll.db-shm", "atoll.db.lock", "leases", "installation", "wire", "guest", "seccomp", "audit", "containers", "linux", "images", "runs",
-	"agents", "atoll.json5", "attachments", "directories.json", "directories.json.lock", "homes", "presets", "secrets", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "overlay", "relay", "reserve", "sync", "trust", "usage",
+	"agents", "atoll.json5", "attachments", "browsers", "directories.json", "directories.json.lock", "homes", "presets", "secrets", "gateway-device.key", "gateway.sock", "gateway.token", "kept", "models.json", "overlay", "relay", "reserve", "sync", "trust", "usage",
 }
 
 // PrivatePaths are the paths of Atoll itself that no sandbox may see.
@@ -205,6 +207,7 @@ func (p *Plan) checkPolicy(r Request) error {
 	disk := &socketSearch{}
 	host := policy.Host{Disk: disk, Homes: hostpath.Homes(r.Getenv), Roots: []string{p.Layout.WorkspaceDir, p.Layout.AgentDir},
 		Private: PrivatePaths(r.Paths.AtollState)}
+	p.host = host
 	p.Findings = policy.Validate(docker, host)
 	if p.Agent.Sandbox.WorkspaceAccess != config.AccessNone {
 		p.Findings = append(p.Findings, policy.ValidateWorkspace(p.Layout.AgentDir, host)...)

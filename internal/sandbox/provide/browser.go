@@ -2,6 +2,7 @@ package provide
 
 import (
 	"context"
+	"os"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
@@ -9,15 +10,44 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// ProvideBrowser makes the browser's sandbox of a session ready. It has no workspace;
-// nothing of the host is prepared for it.
+// ProvideBrowser makes the browser's sandbox of a session ready. It has no workspace; only
+// the directory of a profile that is kept is made for it.
 func (a *Installation) ProvideBrowser(ctx context.Context, who Subject) (*ReadySandbox, error) {
 	a.PruneIfDue(ctx)
 	b, err := a.planBrowser(ctx, who)
 	if err != nil {
 		return nil, err
 	}
+	held, err := a.HoldCopy(ctx, plan.ProfileDir(a.Paths.AtollState, b.ScopeKey))
+	if err != nil {
+		return nil, err
+	}
+	defer held()
+	if err := a.prepareBrowser(b); err != nil {
+		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "profile", Err: err}
+	}
 	return a.ensure(ctx, who, b, false)
+}
+
+// prepareBrowser makes the directory of the profile, if it is kept, and pins the mounts.
+func (a *Installation) prepareBrowser(b *plan.Plan) error {
+	if b.Profile() != "" {
+		if err := makeOwned(plan.ProfileDir(a.Paths.AtollState, b.ScopeKey), b.Spec.User); err != nil {
+			return err
+		}
+	}
+	return b.Pin()
+}
+
+// makeOwned makes a directory that nobody but a sandbox's user can enter.
+func makeOwned(dir, user string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if owner := numericUser(user); owner != nil && os.Geteuid() == 0 {
+		return os.Lchown(dir, owner.UID, owner.GID)
+	}
+	return nil
 }
 
 // planBrowser plans the browser's sandbox of a session and chooses its backend.
@@ -30,6 +60,9 @@ func (a *Installation) planBrowser(ctx context.Context, who Subject) (*plan.Plan
 		return nil, err
 	}
 	b, err := p.Browser()
+	if err == nil {
+		err = b.Refusal()
+	}
 	if err != nil {
 		return nil, err
 	}

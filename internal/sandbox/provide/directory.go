@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -125,13 +124,8 @@ func (s *Settings) amendDirectory(p *plan.Plan, o DirectoryOptions) error {
 // addHome mounts the home of a directory's sandbox, made if it is not there.
 func (s *Settings) addHome(p *plan.Plan) error {
 	dir := s.homeDir(p)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeOwned(dir, p.Spec.User); err != nil {
 		return err
-	}
-	if owner := numericUser(p.Spec.User); owner != nil && os.Geteuid() == 0 {
-		if err := os.Lchown(dir, owner.UID, owner.GID); err != nil {
-			return err
-		}
 	}
 	if err := s.writeGitConfig(p, dir); err != nil {
 		return err

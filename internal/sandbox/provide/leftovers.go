@@ -213,6 +213,9 @@ func (a *Installation) whileNoneIsMade(dir string, f func() error) error {
 
 // removeCopy removes the private copy of a sandbox that is gone.
 func (a *Installation) removeCopy(ctx context.Context, entry *sandbox.Entry) error {
+	if entry.Kind == sandbox.KindBrowser {
+		return a.removeProfile(entry)
+	}
 	if shared, err := a.Registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return err // the other half still works there
 	}

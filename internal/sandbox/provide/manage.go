@@ -207,6 +207,9 @@ func (a *Installation) reseed(ctx context.Context, entry *sandbox.Entry, discard
 	if entry.Imported {
 		return workspace.Report{}, nil
 	}
+	if entry.Kind == sandbox.KindBrowser {
+		return workspace.Report{}, a.removeProfile(entry)
+	}
 	if shared, err := a.Registry.SharesWorkspace(ctx, entry); shared || err != nil {
 		return workspace.Report{}, err // the last half to go does it
 	}
@@ -254,7 +257,7 @@ func (a *Installation) Prune(ctx context.Context, workspaces bool) ([]sandbox.Re
 		}
 	}
 	left, err := a.removeLeftCopies(ctx)
-	return append(removed, left...), err
+	return append(removed, left...), errors.Join(err, a.removeLeftProfiles(ctx))
 }
 
 // DockerAgent owns the containers of the docker front end. No configured agent
