@@ -107,7 +107,7 @@ func (t *routeTable) serveRoute(w http.ResponseWriter, r *http.Request, route *R
 			return
 		}
 		token = caller.Token
-		ctx, stop := t.access.Tokens.UntilEnded(access.WithCaller(r.Context(), caller), caller)
+		ctx, stop := t.access.UntilEnded(access.WithCaller(r.Context(), caller), caller)
 		defer stop()
 		r = r.WithContext(ctx)
 		defer func() {

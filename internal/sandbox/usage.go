@@ -33,3 +33,17 @@ func (m *Manager) Usage(ctx context.Context, name string) (Usage, error) {
 	}
 	return measurer.Usage(ctx)
 }
+
+// Measurer returns what measures a sandbox, so that it can be asked often. Usage fails
+// once the sandbox does not run.
+func (m *Manager) Measurer(ctx context.Context, name string) (Measurer, error) {
+	inst, err := m.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	measurer, ok := inst.(Measurer)
+	if !ok {
+		return nil, fmt.Errorf("this runtime does not measure: %w", ErrUnsupported)
+	}
+	return measurer, nil
+}

@@ -51,6 +51,30 @@ func (s *TokenStore) UntilEnded(ctx context.Context, c *Caller) (until context.C
 	return until, func() { release(); cancel(context.Canceled) }
 }
 
+// webEvery is how often the web logins of open connections are looked up.
+const webEvery = 5 * time.Second
+
+// UntilEnded returns a context that ends with a caller's token, and with its web login if
+// it has one. stop ends the watch.
+func (a *Access) UntilEnded(ctx context.Context, c *Caller) (until context.Context, stop func()) {
+	ctx, release := a.Tokens.UntilEnded(ctx, c)
+	if c.WebLogin == "" || a.Web == nil {
+		return ctx, release
+	}
+	until, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for a.Web.lasts(until, c.WebLogin) {
+			select {
+			case <-until.Done():
+				return
+			case <-time.After(webEvery):
+			}
+		}
+		cancel(ErrDenied)
+	}()
+	return until, func() { cancel(context.Canceled); release() }
+}
+
 // notifyEnded closes the channels of a token's watchers. The caller holds the lock.
 func (s *TokenStore) notifyEnded(id string) {
 	for w := range s.watchers[id] {

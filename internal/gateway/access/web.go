@@ -59,6 +59,18 @@ func (a *Access) identifyWeb(r *http.Request, page string) (*Caller, error) {
 	return a.guard(Remote(r), func() (*Caller, error) { return a.Web.Verify(r.Context(), cookies[0].Value, page) })
 }
 
+// HasCookieOnly reports whether a request has the cookie of a web login and nothing else
+// that authenticates it: its page has to send its secret another way.
+func (a *Access) HasCookieOnly(r *http.Request) bool {
+	return a.Web != nil && len(r.Header.Values("Authorization")) == 0 && pageSecret(r) == "" && len(r.CookiesNamed(a.CookieName)) == 1
+}
+
+// IdentifyPage returns the caller of a page by the cookie of its request, and its secret
+// that came another way.
+func (a *Access) IdentifyPage(r *http.Request, page string) (*Caller, error) {
+	return a.identifyWeb(r, page)
+}
+
 // pageSecret returns the secret that a page sent, "" if none did.
 func pageSecret(r *http.Request) string {
 	if s := r.Header.Get(PageHeader); s != "" {

@@ -144,6 +144,20 @@ func (w *WebLogins) touch(ctx context.Context, l *WebLogin) error {
 	return w.db.Explain(err)
 }
 
+// lasts reports whether a web login has not ended, and notes that it is used. One that
+// cannot be looked up now lasts.
+func (w *WebLogins) lasts(ctx context.Context, id string) bool {
+	all, _, err := w.read(ctx, "WHERE id = ?", id)
+	if err != nil {
+		return true
+	}
+	if len(all) == 0 || !w.now().Before(all[0].Expires) {
+		return false
+	}
+	_ = w.touch(ctx, &all[0]) // the next look tries again
+	return true
+}
+
 // List returns the web logins that have not ended, those used last first.
 func (w *WebLogins) List(ctx context.Context) ([]WebLogin, error) {
 	now := w.now()

@@ -40,6 +40,11 @@ type Options struct {
 	// Tokens lists the tokens of callers. Nil lists none.
 	Tokens func(context.Context) ([]access.Token, error)
 
+	// Usage returns what running sandboxes use. Nil measures nothing.
+	Usage func(context.Context) ([]SandboxUse, error)
+	// Changed is told of topics of package live that have changed. Nil is told nothing.
+	Changed func(topic string)
+
 	Sandboxes Sandboxes
 	Made      *sandboxes.Service // sandboxes that programs made; nil if there are none
 	Browsers  Browsers           // nil if there are none
@@ -95,6 +100,9 @@ func New(o Options) *Server {
 	o.Inbound = cmp.Or(o.Inbound, access.NewInbound())
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Changed == nil {
+		o.Changed = func(string) {}
 	}
 	s := &Server{Options: o, mux: http.NewServeMux()}
 	s.active = newActiveRuns(&s.Limit)

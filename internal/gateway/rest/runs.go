@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/gateway/live"
 	"github.com/atoll-run/atoll/internal/gateway/session"
 	"github.com/atoll-run/atoll/internal/logid"
 	"github.com/atoll-run/atoll/internal/run"
@@ -81,11 +82,19 @@ func (s *Server) begin(c *call, task *Task) (*activeRun, error) {
 		end()
 		return nil, keyProblem(err, c.r)
 	}
+	s.Changed(live.TopicRuns)
 	return s.active.start(task.ID, func(ctx context.Context, ring func(run.Event)) {
 		ctx = logid.With(logid.Copy(ctx, c.ctx()), "run", task.ID)
 		s.logBegin(ctx, task, begun.Fresh)
-		s.execute(ctx, task, begun, ring)
-	}, begun.Release, end), nil
+		s.execute(ctx, task, begun, func(e run.Event) { ring(e); s.tellLists(&e) })
+	}, begun.Release, func() { end(); s.Changed(live.TopicRuns) }), nil
+}
+
+// tellLists tells lists of runs of an event that they show.
+func (s *Server) tellLists(e *run.Event) {
+	if e.Type != "text_delta" && e.Type != "log" {
+		s.Changed(live.TopicRuns)
+	}
 }
 
 // execute runs a task until its end is in the store, where readers look for it,

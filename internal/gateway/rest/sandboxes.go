@@ -27,6 +27,11 @@ func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.visibleOf(all, account)
+}
+
+// visibleOf returns those of a list of all sandboxes that visibleSandboxes returns.
+func (c *call) visibleOf(all []api.Sandbox, account string) ([]api.Sandbox, error) {
 	made, err := c.recordsOf(account)
 	if err != nil {
 		return nil, err

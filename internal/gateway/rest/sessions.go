@@ -18,6 +18,7 @@ type Sessions interface {
 	Wait(ctx context.Context, v session.View, id string) (*session.Record, error)
 	Task(ctx context.Context, v session.View, id string) (*session.Record, error)
 	Follow(account, id string, buffer int) *session.Subscription
+	Subscribe(v session.View, buffer int) *session.Subscription
 	Abort(ctx context.Context, v session.View, key, id string) ([]string, error)
 	Get(ctx context.Context, v session.View, key string) (*session.Entry, error)
 	List(ctx context.Context, v session.View, f session.Filter) ([]session.Entry, error)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/host"
@@ -28,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/browsers"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/health"
+	"github.com/atoll-run/atoll/internal/gateway/live"
 	"github.com/atoll-run/atoll/internal/gateway/monitor"
 	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
@@ -100,6 +102,7 @@ type Gateway struct {
 	health   *health.Checker
 	ws       *ws.Server
 	rest     *rest.Server
+	live     atomic.Pointer[live.Handler] // nil until it is opened
 	mcp      *mcp.Handler
 	e2b      *e2b.Server
 	ports    *portproxy.Proxy
@@ -170,6 +173,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	g.worker.tracer = g.tracer
 	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
 	monitor.Sandboxes(g.parts.Manager, g.parts.Models.Metrics(), g.logger, g.tracer)
+	g.tellSandboxes()
 	options := SessionOptions(g.parts, g.worker)
 	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
 	options.OnEnd = func(r *session.Record) { tasks.With(string(r.State)).Inc() }
@@ -233,11 +237,13 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
 	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
+	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager).Usage, g.changed
 	if g.config.Dashboard {
 		options.Web, options.PageURL = g.access, g.pageURL
 	}
 	g.rest = rest.New(options)
 	g.onClose(g.rest.Close)
+	g.openLive()
 	g.mcp = mcp.NewHandler(g.logger)
 	g.onClose(g.mcp.Close)
 	g.count()
@@ -258,7 +264,7 @@ func (g *Gateway) listen(ctx context.Context, listen []string) (err error) {
 		Origins: g.config.Origins, Hosts: g.config.Hosts, REST: pages, Logger: g.logger,
 		Access: g.access, Ports: g.ports,
 		Upgrades: append(g.browserRoutes(), []gateway.Route{
-			{Path: ws.Path, Handler: g.ws}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
+			{Path: ws.Path, Handler: g.ws}, {Path: live.Path, Handler: g.live.Load()}, {Path: terminal.Path, Scope: access.Run, Handler: &terminal.Handler{Made: g.made, Origins: g.config.Origins}},
 			{Path: e2b.Path, Handler: g.e2b}, {Path: e2b.Path + "/{path...}", Handler: g.e2b}, // to ports of sandboxes, which have tokens
 		}...),
 		Limits: gateway.Limits{Connections: g.config.Limits.Connections, PerAddress: g.config.Limits.PerAddress},

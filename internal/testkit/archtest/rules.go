@@ -94,7 +94,7 @@ func homes() map[string][]string {
 		"github.com/hashicorp/yamux":             {"internal/wire"},
 		"github.com/spf13":                       {"internal/cli", "cmd"},
 		"github.com/google/jsonschema-go":        {"internal/config", "internal/tool"},
-		"github.com/coder/websocket":             {"internal/browser", "internal/gateway/browsers", "internal/gateway/protocol", "internal/gateway/terminal"},
+		"github.com/coder/websocket":             {"internal/browser", "internal/gateway/browsers", "internal/gateway/live", "internal/gateway/protocol", "internal/gateway/terminal"},
 		"github.com/prometheus":                  {"internal/gateway"},
 		"go.opentelemetry.io":                    {"internal/tracing"},
 		"google.golang.org/protobuf":             {"internal/tracing"},
