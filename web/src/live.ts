@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { me, pageSecret } from "./api";
 import type { LiveMessage, Problem } from "./api-types";
+import { useResource, type Resource } from "./resource";
 
 /** Live is what is known of a topic of rows. rows is undefined until they have come once. */
 export interface Live<T> {
@@ -81,14 +82,45 @@ export function useLive<T>(name: string): Live<T> {
   return state.name === name ? state : { rows: undefined, problem: undefined };
 }
 
-/** useChanges calls back when a topic of rows has changed, so that a page asks the HTTP interface again. */
+/** useRows returns the rows of a topic as a list. */
+export function useRows<T>(name: string): { rows: T[] | undefined; problem: Problem | undefined } {
+  const live = useLive<T>(name);
+  return { rows: live.rows && [...live.rows.values()], problem: live.problem };
+}
+
+/** asResource shows a live list as what Loaded takes. */
+export function asResource<T>(live: { rows: T[] | undefined; problem: Problem | undefined }): Resource<T[]> {
+  return { data: live.rows, problem: live.problem, stale: live.problem !== undefined && live.rows !== undefined, reload: () => undefined };
+}
+
+/** useLiveResource loads a path, and again when a topic has changed, at most once a second. */
+export function useLiveResource<T>(path: string, topic: string): Resource<T> {
+  const resource = useResource<T>(path);
+  useChanges(topic, resource.reload);
+  return resource;
+}
+
+const changesEvery = 1000;
+
+/** useChanges calls back when a topic has changed, at most once a second. */
 export function useChanges(name: string, changed: () => void): void {
   useEffect(() => {
     let first = true;
-    return subscribe(name, (message) => {
-      if (message.type === "delta" || (message.type === "snapshot" && !first)) changed();
+    let waiting: ReturnType<typeof setTimeout> | undefined;
+    let last = 0;
+    const call = (): void => {
+      waiting = undefined;
+      last = Date.now();
+      changed();
+    };
+    const quit = subscribe(name, (message) => {
+      if (message.type === "delta" || (message.type === "snapshot" && !first)) waiting ??= setTimeout(call, Math.max(0, last + changesEvery - Date.now()));
       first = false;
     });
+    return () => {
+      clearTimeout(waiting);
+      quit();
+    };
   }, [name]);
 }
 
@@ -136,6 +168,7 @@ function receive(message: LiveMessage): void {
   if (topic === undefined) return;
   keep(topic, message);
   for (const listener of [...topic.listeners]) listener(message);
+  if (message.type === "problem" && (message.problem?.status ?? 0) >= 500) setTimeout(() => topics.get(message.topic ?? "") === topic && ask(message.topic ?? "", 0), longestWait);
 }
 
 /** keep applies a message to what is known of its topic. */

@@ -6,24 +6,24 @@ import { Evidence } from "../parts/evidence";
 import { printable } from "../parts/format";
 import { Ago, Card, Confirm, Empty, Loaded, State } from "../parts/parts";
 import { useRowKeys } from "../parts/rows";
-import { useResource } from "../resource";
+import { asResource, useLiveResource, useRows } from "../live";
 import { link, route } from "../router";
 
 /** ApprovalsPage is the queue of questions to a person, and what was answered. */
 export function ApprovalsPage({ id }: { id: string }) {
-  const open = useResource<Approvals>("/api/v1/approvals", 2000);
-  const all = useResource<Approvals>("/api/v1/approvals?all=true&limit=100", 8000);
+  const open = asResource(useRows<Approval>("approvals"));
+  const all = useLiveResource<Approvals>("/api/v1/approvals?all=true&limit=100", "approvals");
   const run = route.value.query.get("run");
-  const chosen = id || (run ? open.data?.approvals.find((question) => question.owner.run === run)?.id ?? "" : "");
+  const chosen = id || (run ? open.data?.find((question) => question.owner.run === run)?.id ?? "" : "");
   const rows = useRowKeys();
   return (
     <div class="page" ref={rows}>
       <Card title="Waiting">
-        <Loaded of={open}>{(data) => data.approvals.length === 0 ? <Empty>Nothing waits for a person.</Empty> : (
-          <ul class="rows">{data.approvals.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>
+        <Loaded of={open}>{(data) => data.length === 0 ? <Empty>Nothing waits for a person.</Empty> : (
+          <ul class="rows">{data.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>
         )}</Loaded>
       </Card>
-      {chosen !== "" && <Question key={chosen} id={chosen} onAnswer={() => { open.reload(); all.reload(); }} />}
+      {chosen !== "" && <Question key={chosen} id={chosen} onAnswer={all.reload} />}
       <Card title="Answered">
         <Loaded of={all}>{(data) => {
           const past = data.approvals.filter((question) => question.state !== "open");
@@ -52,7 +52,7 @@ function Line({ question, chosen }: { question: Approval; chosen: boolean }) {
 /** Question shows one question with its evidence and takes the answer. The hash of what was shown goes with it. */
 function Question({ id, onAnswer }: { id: string; onAnswer: () => void }) {
   const path = `/api/v1/approvals/${encodeURIComponent(id)}`;
-  const question = useResource<Approval>(path, 5000);
+  const question = useLiveResource<Approval>(path, "approvals");
   const action = useAction();
   const [note, setNote] = useState("");
   const answer = async (choice: string, hash: string): Promise<void> => {

@@ -5,7 +5,7 @@ import { List } from "../parts/list";
 import { OutLink } from "../parts/markdown";
 import { Ago, Card, Empty, Loaded, State } from "../parts/parts";
 import { useRowKeys } from "../parts/rows";
-import { useResource } from "../resource";
+import { useLiveResource } from "../live";
 import { link } from "../router";
 import { stateOf } from "../runs";
 import { Delivered } from "./changes";
@@ -46,9 +46,9 @@ function codeState(run: Run): string {
 }
 
 function BranchesPage() {
-  const runs = useResource<Runs>("/api/v1/ai/runs?limit=500&fields=summary", 5000);
-  const held = useResource<Approvals>("/api/v1/approvals?kind=relay", 3000);
-  const git = useResource<Audit>("/api/v1/audit?kind=git&limit=50", 5000);
+  const runs = useLiveResource<Runs>("/api/v1/ai/runs?limit=500&fields=summary", "runs");
+  const held = useLiveResource<Approvals>("/api/v1/approvals?kind=relay", "approvals");
+  const git = useLiveResource<Audit>("/api/v1/audit?kind=git&limit=50", "runs");
   const rows = useRowKeys();
   return (
     <div class="page" ref={rows}>
@@ -93,7 +93,7 @@ function GitRecords({ records }: { records: Record<string, unknown>[] }) {
 
 /** BranchPage shows one branch: its runs, its pull request and what became of each run's commits. */
 function BranchPage({ branch }: { branch: string }) {
-  const runs = useResource<Runs>(`/api/v1/ai/runs?limit=100&branch=${encodeURIComponent(branch)}`, 4000);
+  const runs = useLiveResource<Runs>(`/api/v1/ai/runs?limit=100&branch=${encodeURIComponent(branch)}`, "runs");
   const rows = useRowKeys();
   return (
     <div class="page" ref={rows}>

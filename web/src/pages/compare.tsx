@@ -3,6 +3,7 @@ import type { ModelCalls, Run } from "../api-types";
 import { bytes, count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
 import { Ago, Card, Empty, Loaded, State } from "../parts/parts";
+import { useLiveResource } from "../live";
 import { useResource, type Resource } from "../resource";
 import { link, route } from "../router";
 import { stateOf, tookOf } from "../runs";
@@ -17,7 +18,7 @@ export function ComparePage() {
 
 function useRun(id: string): [Resource<Run>, Resource<ModelCalls>] {
   const path = `/api/v1/ai/runs/${encodeURIComponent(id)}`;
-  return [useResource<Run>(path, 5000), useResource<ModelCalls>(`${path}/calls`)];
+  return [useLiveResource<Run>(path, "runs"), useResource<ModelCalls>(`${path}/calls`)];
 }
 
 const rows: [string, (run: Run) => string, (run: Run) => ComponentChildren][] = [

@@ -1,14 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { call, events, may } from "../api";
-import type { Audit, Event as RunEvent, ModelCalls, Run } from "../api-types";
+import { call, may } from "../api";
+import type { Audit, ModelCalls, Problem, Run } from "../api-types";
+import { subscribe, useLiveResource } from "../live";
 import { bytes, count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
 import { List } from "../parts/list";
 import { OutLink } from "../parts/markdown";
 import { Ago, Card, Confirm, Empty, Id, Loaded, State, now } from "../parts/parts";
 import { Panel, Tabs, tabOf } from "../parts/tabs";
-import { useResource } from "../resource";
+import { type Resource } from "../resource";
 import { link } from "../router";
 import { failures, stateOf, tookOf } from "../runs";
 import { Changes } from "./changes";
@@ -20,16 +21,13 @@ const tabs = { timeline: "Timeline", changes: "Changes", calls: "Calls", audit: 
 /** RunPage shows one run: what it was, what happens in it, what came of it. */
 export function RunPage({ id }: { id: string }) {
   const path = `/api/v1/ai/runs/${encodeURIComponent(id)}`;
-  const [over, setOver] = useState(false);
-  const run = useResource<Run>(path, over ? 0 : 3000);
-  const steps = useSteps(id);
-  useEffect(() => setOver(run.data?.step === "done"), [run.data?.step]);
+  const { run, steps } = useRun(id);
   const tab = tabOf(tabs);
   return (
     <div class="page">
       <Loaded of={run}>{(data) => (
         <>
-          <Head run={data} onCancel={() => void call("DELETE", path).then(run.reload, run.reload)} />
+          <Head run={data} onCancel={() => void call("DELETE", path)} />
           <Tabs page="runs" id={id} tabs={tabs} at={tab} />
           <Panel tab={tab}>
             {tab === "timeline" && <><Answer run={data} /><Timeline steps={steps} begun={Date.parse(data.created)} over={data.step === "done"} /></>}
@@ -86,7 +84,7 @@ function Answer({ run }: { run: Run }) {
 
 /** Calls lists the calls of models of a run. */
 function Calls({ path }: { path: string }) {
-  const calls = useResource<ModelCalls>(`${path}/calls`, 5000);
+  const calls = useLiveResource<ModelCalls>(`${path}/calls`, "runs");
   return (
     <Loaded of={calls}>{(data) => data.calls.length === 0 ? <Empty>No model was asked.</Empty> : (
       <div class="tall"><List label="Calls of models" rows={data.calls} keyOf={(one) => one.id} columns={[
@@ -105,7 +103,7 @@ function Calls({ path }: { path: string }) {
 
 /** RunAudit shows what the audit log says of a run. */
 function RunAudit({ id }: { id: string }) {
-  const audit = useResource<Audit>(`/api/v1/audit?limit=500&run=${encodeURIComponent(id)}`, 5000);
+  const audit = useLiveResource<Audit>(`/api/v1/audit?limit=500&run=${encodeURIComponent(id)}`, "runs");
   return (
     <Loaded of={audit}>{(data) => data.records.length === 0 ? <Empty>No record.</Empty> : (
       <Card title="Records"><Lines text={(data.records as unknown[]).map((record) => JSON.stringify(record)).join("\n")} label="Records of the audit log" /></Card>
@@ -115,49 +113,23 @@ function RunAudit({ id }: { id: string }) {
 
 const mostEvents = 200000;
 
-/** useSteps follows the events of a run and returns its steps; the object is the same, its count changes. */
-function useSteps(id: string): Steps {
-  const [state, setState] = useState({ steps: new Steps(), count: 0 });
+/** useRun follows a run and its events and returns its steps; the object is the same, its count changes. */
+function useRun(id: string): { run: Resource<Run>; steps: Steps } {
+  const [state, setState] = useState<{ run?: Run; problem?: Problem; steps: Steps; count: number }>({ steps: new Steps(), count: 0 });
   useEffect(() => {
-    const abort = new AbortController();
-    const steps = new Steps();
-    setState({ steps, count: 0 });
-    void follow(id, abort.signal, (batch) => {
-      steps.add(batch);
-      setState((old) => ({ steps, count: old.count + batch.length }));
-    });
-    return () => abort.abort();
-  }, [id]);
-  return state.steps;
-}
-
-/** follow reads events until the run is over, and goes on after a lost connection. */
-async function follow(id: string, abort: AbortSignal, add: (batch: RunEvent[]) => void): Promise<void> {
-  let last = 0;
-  let batch: RunEvent[] = [];
-  const flush = (): void => {
-    if (batch.length > 0 && !abort.aborted) add(batch);
-    batch = [];
-  };
-  const timer = setInterval(flush, 100);
-  try {
-    for (let wait = 500; !abort.aborted && last < mostEvents; wait = Math.min(8000, wait * 2)) {
-      try {
-        for await (const { event, data } of events(`/api/v1/ai/runs/${encodeURIComponent(id)}/events?after=${last}`, abort)) {
-          if (event === "receipt") return;
-          const one = data as RunEvent;
-          if (typeof one.seq !== "number" || one.seq <= last) continue;
-          last = one.seq;
-          batch.push(one);
-          wait = 500;
-        }
-      } catch {
-        if (abort.aborted) return;
+    let steps = new Steps();
+    let last = 0;
+    return subscribe(`run:${id}`, (message) => {
+      if (message.type === "snapshot") {
+        steps = new Steps();
+        last = 0;
       }
-      await new Promise((done) => setTimeout(done, wait + Math.random() * 300));
-    }
-  } finally {
-    clearInterval(timer);
-    flush();
-  }
+      const fresh = (message.events ?? []).filter((event) => event.seq > last && event.seq <= mostEvents);
+      last = fresh[fresh.length - 1]?.seq ?? last;
+      steps.add(fresh);
+      const run = message.rows?.[0] as Run | undefined;
+      setState((old) => ({ ...(run ?? old.run ? { run: (run ?? old.run) as Run } : {}), ...(message.problem ? { problem: message.problem } : {}), steps, count: old.count + fresh.length }));
+    });
+  }, [id]);
+  return { run: { data: state.run, problem: state.problem, stale: state.problem !== undefined && state.run !== undefined, reload: () => undefined }, steps: state.steps };
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, may, me } from "../api";
 import type { Agents, Models, Run, Runs } from "../api-types";
 import type { Props } from "../lazy";
@@ -6,7 +6,8 @@ import { ActionProblem, useAction } from "../parts/action";
 import { count, duration, money, printable } from "../parts/format";
 import { List, type Column } from "../parts/list";
 import { Ago, Empty, Id, Loaded, State, now } from "../parts/parts";
-import { useResource } from "../resource";
+import { useLive } from "../live";
+import { useResource, type Resource } from "../resource";
 import { go, link, route } from "../router";
 import { stateOf, tookOf } from "../runs";
 import { ComparePage } from "./compare";
@@ -28,7 +29,8 @@ function RunsPage() {
   const of = (name: string): string => query.get(name) ?? "";
   const filter = (key: string, value: string): void => go(link("runs", "", { ...Object.fromEntries(query), [key]: value }));
   const path = `/api/v1/ai/runs?${queryOf(query)}`;
-  const first = useResource<Runs>(path, 4000);
+  const first = useResource<Runs>(path);
+  const latest = useLatest(first);
   const { older, more } = useOlder(path, first.data);
   const [marked, setMarked] = useState<string[]>([]);
   const mark = (key: string): void => setMarked((old) => (old.includes(key) ? old.filter((other) => other !== key) : [...old, key].slice(-2)));
@@ -53,7 +55,7 @@ function RunsPage() {
         {may("run") && agents.data && <Start agents={agents.data} />}
       </div>
       <Loaded of={first}>{(data) => {
-        const rows = merge(data.runs, older);
+        const rows = merge(data.runs, older).map((run) => latest?.get(run.id) ?? run);
         if (rows.length === 0) return <Empty command={'atoll runs start -m "…"'}>{filtered ? "No run matches." : "No runs yet."}</Empty>;
         return <List label="Runs" rows={rows} keyOf={(run) => run.id} address={(run) => link("runs", run.id)} onEnd={() => void more()} columns={columns(marked, mark)} marked={marked} onMark={mark} />;
       }}</Loaded>
@@ -119,6 +121,19 @@ function useOlder(path: string, first: Runs | undefined): { older: Run[]; more: 
     }
   };
   return { older: mine?.runs ?? [], more };
+}
+
+/** useLatest returns the latest runs as they are now; one that is new has the list loaded again. */
+function useLatest(first: Resource<Runs>): ReadonlyMap<string, Run> | undefined {
+  const latest = useLive<Run>("runs").rows;
+  const seen = useRef<Set<string> | undefined>(undefined);
+  useEffect(() => {
+    if (latest === undefined) return;
+    const ids = [...latest.keys()];
+    if (seen.current !== undefined && ids.some((id) => !seen.current?.has(id))) first.reload();
+    seen.current = new Set(ids);
+  }, [latest]);
+  return latest;
 }
 
 /** merge joins the newest runs with older pages, without those that are in both. */

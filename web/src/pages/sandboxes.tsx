@@ -1,10 +1,11 @@
 import { useState } from "preact/hooks";
 import { ApiError, call, may } from "../api";
-import type { Problem, Sandbox, SandboxMetrics, Sandboxes, Verifications } from "../api-types";
+import type { Problem, Sandbox, SandboxMetrics, SandboxUsage, Verifications } from "../api-types";
 import type { Props } from "../lazy";
 import { bytes, count } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
+import { asResource, useLive, useLiveResource, useRows } from "../live";
 import { useResource } from "../resource";
 import { go, link } from "../router";
 
@@ -16,16 +17,17 @@ export function SandboxesPlace({ id }: Props) {
 /** SandboxesPage lists sandboxes, those used last first. */
 function SandboxesPage() {
   const [text, setText] = useState("");
-  const all = useResource<Sandboxes>("/api/v1/sandboxes?limit=1000", 2000);
+  const all = useRows<Sandbox>("sandboxes");
+  const usage = useLive<SandboxUsage>("usage").rows;
   return (
     <div class="page full">
       <div class="tools">
         <input type="search" aria-label="Filter" placeholder="Filter by name, agent, image" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <span class="grow" />
-        {all.data && <span class="faint">{count(all.data.total)} in all</span>}
+        {all.rows && <span class="faint">{count(all.rows.length)} in all</span>}
       </div>
-      <Loaded of={all}>{(data) => {
-        const rows = data.sandboxes.filter((box) => `${box.containerName} ${box.agentId} ${box.image} ${box.account ?? ""} ${box.sessionKey}`.toLowerCase().includes(text.toLowerCase()));
+      <Loaded of={asResource(all)}>{(data) => {
+        const rows = data.sort((a, b) => b.lastUsedAtMs - a.lastUsedAtMs).filter((box) => `${box.containerName} ${box.agentId} ${box.image} ${box.account ?? ""} ${box.sessionKey}`.toLowerCase().includes(text.toLowerCase()));
         if (rows.length === 0) return <Empty command="atoll run -- echo hello">{text ? "No sandbox matches." : "No sandboxes yet."}</Empty>;
         return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
           { title: "State", width: "110px", cell: (box) => <State is={box.running ? "running" : box.state || "gone"} /> },
@@ -34,6 +36,9 @@ function SandboxesPage() {
           { title: "Agent", wide: true, width: "minmax(90px, 1fr)", cell: (box) => box.agentId },
           { title: "Runtime", wide: true, width: "90px", cell: (box) => box.backend },
           { title: "Image", wide: true, width: "minmax(100px, 1fr)", cell: (box) => <span>{box.image}{!box.imageMatch && <span class="tag wait" title="It was made from another image than is configured now; it is made anew once it is idle.">changes</span>}</span> },
+          { title: "CPU", width: "70px", right: true, cell: (box) => percent(usage?.get(box.containerName)?.cpu) },
+          { title: "Memory", wide: true, width: "90px", right: true, cell: (box) => { const used = usage?.get(box.containerName); return used ? bytes(used.memory) : ""; } },
+          { title: "Processes", wide: true, width: "80px", right: true, cell: (box) => usage?.get(box.containerName)?.processes ?? "" },
           { title: "Account", wide: true, width: "100px", cell: (box) => box.account ?? "" },
           { title: "Used", width: "90px", right: true, cell: (box) => box.inUse ? <State is="running" /> : <Ago at={box.lastUsedAtMs} /> },
         ]} />;
@@ -42,10 +47,14 @@ function SandboxesPage() {
   );
 }
 
+function percent(cpus: number | undefined): string {
+  return cpus === undefined ? "" : `${(cpus * 100).toFixed(cpus < 0.1 ? 1 : 0)} %`;
+}
+
 /** SandboxPage shows one sandbox, what it uses and what it keeps of its promises. */
 function SandboxPage({ id }: { id: string }) {
   const path = `/api/v1/sandboxes/${encodeURIComponent(id)}`;
-  const box = useResource<Sandbox>(path, 2000);
+  const box = useLiveResource<Sandbox>(path, "sandboxes");
   return (
     <div class="page">
       <Loaded of={box}>{(data) => (

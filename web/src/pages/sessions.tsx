@@ -7,6 +7,7 @@ import { count, money, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Markdown } from "../parts/markdown";
 import { Ago, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
+import { useLiveResource } from "../live";
 import { useResource } from "../resource";
 import { go, link } from "../router";
 import { Steps, type Step } from "./steps";
@@ -20,7 +21,7 @@ export function SessionsPlace({ id }: Props) {
 /** SessionsPage lists sessions, those that changed last first. */
 function SessionsPage() {
   const [text, setText] = useState("");
-  const all = useResource<Sessions>(`/api/v1/sessions?limit=500${text ? `&search=${encodeURIComponent(text)}` : ""}`, 4000);
+  const all = useLiveResource<Sessions>(`/api/v1/sessions?limit=500${text ? `&search=${encodeURIComponent(text)}` : ""}`, "sessions");
   return (
     <div class="page full">
       <div class="tools">
@@ -62,7 +63,7 @@ function NewSession() {
 /** SessionPage is a conversation with an agent. */
 function SessionPage({ id }: { id: string }) {
   const path = `/api/v1/sessions/${encodeURIComponent(id)}`;
-  const session = useResource<Session>(path, 5000);
+  const session = useLiveResource<Session>(path, "sessions");
   const history = useResource<History>(`${path}/history?limit=200`);
   const isNew = session.problem?.status === 404 && session.data === undefined;
   const reload = (): void => { session.reload(); history.reload(); };
