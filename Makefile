@@ -135,7 +135,7 @@ vet:
 # Elsewhere than on Linux the program checks configurations and works with a
 # gateway; the packages client and api work everywhere.
 OTHER_SYSTEMS := darwin windows
-PORTABLE      := ./cmd/atoll ./client ./api ./internal/cli/nonlinux
+PORTABLE      := ./cmd/atoll ./client ./api ./internal/cli/nonlinux ./internal/vm/...
 
 .PHONY: cross
 cross: $(OTHER_SYSTEMS:%=cross-%) ## compile and vet what works on other systems

@@ -17,5 +17,5 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	home, _ := os.UserHomeDir() // without one, a path that begins with ~ is refused
-	return nonlinux.Main(ctx, os.Args[1:], &nonlinux.Terminal{Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home, System: runtime.GOOS})
+	return nonlinux.Main(ctx, os.Args[1:], &nonlinux.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home, System: runtime.GOOS})
 }

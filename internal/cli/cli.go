@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/agentcmd"
 	"github.com/atoll-run/atoll/internal/cli/browsercmd"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/cli/contextcmd"
 	"github.com/atoll-run/atoll/internal/cli/egresscmd"
 	"github.com/atoll-run/atoll/internal/cli/mcpcmd"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
@@ -56,13 +57,18 @@ var verbs = map[string][]verb{
 		{"tool", sandboxcmd.NewToolCommand}, {"mcp", mcpcmd.NewMCPCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},
-	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}},
+	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}, {"context", newContextCommand}},
 	groupOther: {{"version", console.NewVersionCommand}},
 }
 
 // newEgressCommand returns the command `atoll egress`.
 func newEgressCommand(e *console.Env) *cobra.Command {
 	return egresscmd.NewEgressCommand(e, sandboxcmd.NewLearnCommand(e))
+}
+
+// newContextCommand returns the command `atoll context`.
+func newContextCommand(e *console.Env) *cobra.Command {
+	return contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.StateDir})
 }
 
 // agentVerbs are the verbs of the built-in presets, which are read when one is made.

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/cli/console"
+	"github.com/atoll-run/atoll/internal/contexts"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	money "github.com/atoll-run/atoll/internal/model/usage"
@@ -56,8 +57,9 @@ type Approvals interface {
 	Answer(ctx context.Context, id string, r approval.Reply) (q *approval.Question, note string, err error)
 }
 
-// LocalFlag adds --local.
+// LocalFlag adds --local and --gateway.
 func LocalFlag(cmd *cobra.Command, e *console.Env) {
+	cmd.PersistentFlags().StringVar(&e.Gateway, "gateway", "", "work with a gateway elsewhere: its `URL`, or the name of a context")
 	cmd.PersistentFlags().BoolVar(&e.Local, "local", false, "work in this process, even if a gateway is running")
 }
 
@@ -105,6 +107,9 @@ func RunningGateway(ctx context.Context, e *console.Env) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.Gateway != "" {
+		return elsewhere(ctx, e, settings)
+	}
 	socket := serve.SocketPath(settings)
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -116,6 +121,27 @@ func RunningGateway(ctx context.Context, e *console.Env) (*Gateway, error) {
 		return nil, err
 	}
 	return &Gateway{c, settings}, answers(ctx, c, socket)
+}
+
+// elsewhere returns the gateway that --gateway names.
+func elsewhere(ctx context.Context, e *console.Env, settings *provide.Settings) (*Gateway, error) {
+	state, err := e.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	all, err := contexts.Load(state)
+	if err != nil {
+		return nil, err
+	}
+	to, err := all.Resolve(e.Gateway, e.Getenv)
+	if err != nil {
+		return nil, console.WithCode(console.ExitUsage, err)
+	}
+	c, err := client.New(client.Options{URL: to.URL, Token: to.Token})
+	if err != nil {
+		return nil, console.WithCode(console.ExitUsage, errhint.With(err, "give --gateway URL, such as https://atoll.example.org"))
+	}
+	return &Gateway{c, settings}, answers(ctx, c, to.URL)
 }
 
 // gatewayPatience is how long a gateway may take to answer a health request.

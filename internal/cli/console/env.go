@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,8 @@ type Env struct {
 	Out         *output // what Out is
 	ConfigPath  string
 	Verbose     bool
-	Local       bool // no gateway is asked
+	Local       bool   // no gateway is asked
+	Gateway     string // a gateway elsewhere, by its URL or its context
 	Opened      *app.App
 	projectSaid bool // the line about the project's file was printed
 }
@@ -70,6 +72,20 @@ func (e *Env) Open(ctx context.Context) (*app.App, error) {
 	}
 	e.Opened, err = app.OpenWith(ctx, settings, e.Logger())
 	return e.Opened, err
+}
+
+// StateDir returns the state directory, whose files it does not read.
+func (e *Env) StateDir() (string, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	paths, err := config.Environment{Getenv: e.Getenv, Home: home, Cwd: cwd}.Paths()
+	return paths.AtollState, err
 }
 
 // OpenAlone opens the installation for one command in a sandbox of its own.

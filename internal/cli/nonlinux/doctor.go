@@ -21,15 +21,25 @@ func newDoctorCommand(e *env) *cobra.Command {
 func (e *env) doctor(ctx context.Context) error {
 	text := terminal.Harmless(e.Out)
 	fmt.Fprintf(text, "warn  sandboxes  they need Linux, and this is %s; a gateway on a Linux machine makes them\n", e.System)
-	c, err := e.open()
+	to, err := e.target()
 	if err == nil {
-		defer c.Close()
-		_, err = c.Ready(ctx)
+		err = e.ready(ctx)
 	}
 	if err != nil {
 		fmt.Fprintf(text, "FAIL  gateway    not ready: %v\n", err)
 		return err
 	}
-	_, err = fmt.Fprintf(text, "ok    gateway    ready at %s\n", e.gateway)
+	_, err = fmt.Fprintf(text, "ok    gateway    ready at %s\n", to.URL)
+	return err
+}
+
+// ready reports whether the gateway accepts work.
+func (e *env) ready(ctx context.Context) error {
+	c, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Ready(ctx)
 	return err
 }

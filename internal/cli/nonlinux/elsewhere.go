@@ -6,26 +6,28 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/cli/contextcmd"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/contexts"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/terminal"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
 const (
-	urlVariable   = "ATOLL_GATEWAY_URL"
-	tokenVariable = "ATOLL_GATEWAY_TOKEN"
-
 	exitFailure = 1
 	exitUsage   = 2
 )
 
 // Terminal is what the command line reads and writes.
 type Terminal struct {
+	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Home     string
@@ -35,7 +37,7 @@ type Terminal struct {
 // env is what verbs share.
 type env struct {
 	*Terminal
-	gateway string // URL
+	gateway string // URL, or the name of a context
 }
 
 // Main runs one command line and returns the exit code.
@@ -45,6 +47,9 @@ func Main(ctx context.Context, args []string, t *Terminal) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
+	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
 	}
 	text := terminal.Harmless(t.Err)
 	fmt.Fprintf(text, "error: %v\n", err)
@@ -64,7 +69,7 @@ func hintOf(err error) string {
 	case !ok:
 		return errhint.Of(err)
 	case problem.Hint == "" && problem.Status == http.StatusUnauthorized:
-		return "set " + tokenVariable + " to a token that `atoll token create` made on the gateway's machine"
+		return "set " + contexts.TokenVariable + " to a token that `atoll token create` made on the gateway's machine"
 	}
 	return problem.Hint
 }
@@ -78,6 +83,9 @@ func wrong(err error, hint string) error {
 
 type usageError struct{ error }
 
+// Unwrap returns the error that it is.
+func (e usageError) Unwrap() error { return e.error }
+
 func (usageError) Is(target error) bool { return target == errUsage }
 
 func newRootCommand(e *env) *cobra.Command {
@@ -88,7 +96,8 @@ func newRootCommand(e *env) *cobra.Command {
 		Long: `Check configurations, and work with a gateway on a Linux machine.
 
 Sandboxes need Linux. On this system a gateway makes them: name it with --gateway
-or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
+or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable + `; or keep both with
+"atoll context add".`,
 		Example: `  atoll runs start --gateway https://atoll.example.org -m "Fix the failing test"
   atoll config check atoll.json5`,
 		Version:       fmt.Sprintf("atoll %s (%s, %s)", info.Version, info.Platform, info.Go),
@@ -106,8 +115,9 @@ or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
 	root.SetErr(e.Err)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrong(err, "see `"+cmd.CommandPath()+" --help`") })
-	root.PersistentFlags().StringVar(&e.gateway, "gateway", e.Getenv(urlVariable), "`URL` of a gateway on a Linux machine")
-	root.AddCommand(newVersionCommand(e), newConfigCommand(e), newDoctorCommand(e), newRunsCommand(e), newPsCommand(e))
+	root.PersistentFlags().StringVar(&e.gateway, "gateway", "", "`URL` of a gateway on a Linux machine, or the name of a context")
+	root.AddCommand(newVersionCommand(e), newConfigCommand(e), newDoctorCommand(e), newRunsCommand(e), newPsCommand(e),
+		newExecCommand(e), newSyncCommand(e), newMCPCommand(e), newDashboardCommand(e), contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.stateDir}))
 	for _, name := range LinuxOnly() {
 		root.AddCommand(newLinuxCommand(e, name))
 	}
@@ -117,7 +127,7 @@ or $` + urlVariable + `, and its token with $` + tokenVariable + `.`,
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {
-	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "dashboard", "demo", "docker", "egress", "exec", "extend", "forward", "gateway", "gemini", "images", "logs", "mcp", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "sync", "token", "tool", "volumes"}
+	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "token", "tool", "volumes"}
 }
 
 // newLinuxCommand is a verb that says that it needs Linux.
@@ -140,12 +150,40 @@ func newVersionCommand(e *env) *cobra.Command {
 	}
 }
 
-// open returns a client of the gateway that was named.
-func (e *env) open() (*client.Client, error) {
-	if e.gateway == "" {
-		return nil, wrong(errors.New("no gateway is named"), "give --gateway URL, or set "+urlVariable)
+// stateDir is where contexts are kept.
+func (e *env) stateDir() (string, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	c, err := client.New(client.Options{URL: e.gateway, Token: e.Getenv(tokenVariable)})
+	paths, err := config.Environment{Getenv: e.Getenv, Home: e.Home, Cwd: cwd}.Paths()
+	return paths.AtollState, err
+}
+
+// target returns the gateway that is meant.
+func (e *env) target() (contexts.Context, error) {
+	state, err := e.stateDir()
+	if err != nil {
+		return contexts.Context{}, err
+	}
+	all, err := contexts.Load(state)
+	if err != nil {
+		return contexts.Context{}, err
+	}
+	to, err := all.Resolve(e.gateway, e.Getenv)
+	if err != nil {
+		return to, usageError{err}
+	}
+	return to, nil
+}
+
+// open returns a client of the gateway that is meant.
+func (e *env) open() (*client.Client, error) {
+	to, err := e.target()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(client.Options{URL: to.URL, Token: to.Token})
 	if err != nil {
 		return nil, wrong(err, "give --gateway URL, such as https://atoll.example.org")
 	}

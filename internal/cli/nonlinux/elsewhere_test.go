@@ -110,7 +110,8 @@ func TestProblems(t *testing.T) {
 		code int
 	}{
 		"runs list":                     {"hint: set ATOLL_GATEWAY_TOKEN", 1},
-		"runs list --gateway nonsense":  {"hint: give --gateway URL", 2},
+		"runs list --gateway nonsense":  {"hint: `atoll context ls` lists them", 2},
+		"runs list --gateway ftp://x":   {"hint: give --gateway URL", 2},
 		"runs start":                    {"hint: give it with --message", 2},
 		"runs list --nonsense":          {"unknown flag", 2},
 		"nonsense":                      {`atoll has no command "nonsense"`, 2},

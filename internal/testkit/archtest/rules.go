@@ -39,7 +39,7 @@ func Rules() []Rule {
 func layers() [][]string {
 	return [][]string{
 		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/logid", "internal/audit/traceparent", "internal/secret/tokencache", "internal/secret/secretstore", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev", "internal/h1", "internal/egress/hostname"},
-		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/loopback", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol", "internal/egress/preset"},
+		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/loopback", "internal/contexts", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol", "internal/egress/preset"},
 		{"internal/confined", "internal/tracing", "internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/checkout", "internal/store", "internal/guest"},
 		{"internal/config", "internal/contentpolicy", "internal/machine", "internal/runtime/rootfs", "internal/agent/preset"},
