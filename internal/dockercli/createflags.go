@@ -11,7 +11,7 @@ import (
 type createOptions struct {
 	name, network, user, workdir, entrypoint, hostname, gpus, cidfile, pull, platform string
 	labels, labelFiles, env, envFiles, tmpfs, volumes, mounts, capDrop, security      []string
-	dns, hosts, attach                                                                []string
+	dns, hosts, attach, publish                                                       []string
 	stopSignal, restart                                                               string
 	stopAfter                                                                         int64
 	limits                                                                            Limits
@@ -70,7 +70,7 @@ func (o *createOptions) add(f *flagSet) {
 	}{
 		{&o.labels, "label", "l"}, {&o.labelFiles, "label-file", ""}, {&o.envFiles, "env-file", ""}, {&o.tmpfs, "tmpfs", ""},
 		{&o.volumes, "volume", "v"}, {&o.mounts, "mount", ""}, {&o.capDrop, "cap-drop", ""}, {&o.security, "security-opt", ""},
-		{&o.dns, "dns", ""}, {&o.hosts, "add-host", ""},
+		{&o.dns, "dns", ""}, {&o.hosts, "add-host", ""}, {&o.publish, "publish", "p"},
 	} {
 		f.list(x.to, x.name, x.short)
 	}
@@ -92,7 +92,7 @@ func (o *createOptions) add(f *flagSet) {
 func refuseUnsupported(f *flagSet) {
 	f.refuse(whyOpens, "privileged!", "cap-add", "device", "device-cgroup-rule", "pid", "ipc", "uts", "userns", "cgroupns", "cgroup-parent",
 		"group-add", "runtime", "sysctl", "volumes-from", "volume-driver", "disable-content-trust!", "use-api-socket!", "oom-kill-disable!")
-	f.refuse(whyNoNet, "publish,p", "publish-all,P!", "expose", "ip", "ip6", "link", "link-local-ip", "mac-address", "network-alias", "net-alias",
+	f.refuse(whyNoNet, "publish-all,P!", "expose", "ip", "ip6", "link", "link-local-ip", "mac-address", "network-alias", "net-alias",
 		"dns-option", "dns-opt", "dns-search", "domainname")
 	f.refuse(whyNoLimit, "blkio-weight", "blkio-weight-device", "cpu-count", "cpu-percent", "cpu-period", "cpu-quota", "cpu-rt-period",
 		"cpu-rt-runtime", "cpu-shares,c", "cpuset-cpus", "cpuset-mems", "device-read-bps", "device-read-iops", "device-write-bps",
@@ -120,6 +120,9 @@ func (o *createOptions) container(image string, command []string, getenv func(st
 		}
 	}
 	var err error
+	if c.Ports, err = readPorts(o.publish); err != nil {
+		return nil, err
+	}
 	if c.Labels, err = readLabels(o.labelFiles, o.labels); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ type (
 		ContainerIDFile string
 		LogConfig       logConfig
 		NetworkMode     string
-		PortBindings    map[string][]string
+		PortBindings    map[string][]portBinding
 		RestartPolicy   restartPolicy
 		AutoRemove      bool
 		CapAdd          []string
@@ -125,7 +125,7 @@ type (
 		Bridge            string
 		SandboxID         string
 		SandboxKey        string
-		Ports             map[string][]string
+		Ports             map[string][]portBinding
 		EndpointID        string
 		Gateway           string
 		IPAddress         string
@@ -152,7 +152,7 @@ func describe(c *Container, s status) *inspected {
 		ID: c.ID, Created: c.Created.Format(time.RFC3339Nano), Path: argv[0], Args: argv[1:], State: describeState(c, s),
 		Image: c.ImageID, Name: "/" + c.Name, Driver: "atoll-" + c.Backend, Platform: "linux", AppArmorProfile: c.AppArmor,
 		HostConfig: describeHost(c), Mounts: describeMounts(c), Config: describeConfig(c),
-		NetworkSettings: inspectedNetwork{Ports: map[string][]string{}, Networks: networks},
+		NetworkSettings: inspectedNetwork{Ports: openPorts(c, s), Networks: networks},
 	}
 }
 
@@ -179,7 +179,7 @@ func describeState(c *Container, s status) inspectedState {
 
 func describeHost(c *Container) inspectedHost {
 	host := inspectedHost{
-		Binds: c.Binds, LogConfig: logConfig{"json-file"}, NetworkMode: network(c), PortBindings: map[string][]string{},
+		Binds: c.Binds, LogConfig: logConfig{"json-file"}, NetworkMode: network(c), PortBindings: portBindings(c, func(p Port) int { return p.Asked }),
 		RestartPolicy: restartPolicy{Name: "no"}, AutoRemove: c.AutoRemove, CapDrop: []string{"ALL"}, CgroupnsMode: "private",
 		DNS: orEmpty(c.DNS), ExtraHosts: c.ExtraHosts, IpcMode: "private", ReadonlyRootfs: c.ReadOnly,
 		SecurityOpt: c.SecurityOpt, Tmpfs: c.Tmpfs, Runtime: "atoll", Devices: []string{},

@@ -112,7 +112,12 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 func TestRefusalsNameWhatTheyRefuse(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"create -p 80:80 image":                            "docker: --publish is refused: a sandbox has no ports",
+		"create -p 80:80 image":                            "docker: --publish 80:80 is refused: it would be open on every address",
+		"create -p 0.0.0.0::80 image":                      "docker: --publish 0.0.0.0::80 is refused: ports are published on 127.0.0.1 alone",
+		"create -p [::]:1:80 image":                        "docker: --publish [::]:1:80 is refused:",
+		"create -p 127.0.0.2::80 image":                    "docker: --publish 127.0.0.2::80 is refused: ports are published on 127.0.0.1 alone",
+		"create -p 127.0.0.1:22:80 image":                  "docker: --publish 127.0.0.1:22:80 is refused: the port of this machine",
+		"create -p 127.0.0.1::80/udp image":                "docker: --publish 127.0.0.1::80/udp is refused: only TCP",
 		"run -P image":                                     "docker: --publish-all is refused: a sandbox has no ports",
 		"run -v data:/data image":                          "docker: --volume data:/data is refused: only a host directory",
 		"run -v /data image":                               "docker: --volume /data is refused: only a host directory",

@@ -120,17 +120,3 @@ func (c *cli) networkCreateVerb() *verb {
 			return fmt.Errorf("network %s is not made: a sandbox has no network but its wire to the host", args[0])
 		}}
 }
-
-func (c *cli) portVerb() *verb {
-	return &verb{usage: " CONTAINER [PRIVATE_PORT[/PROTO]]", least: 1, most: 2,
-		run: func(ctx context.Context, args []string) error {
-			x, err := c.records.find(args[0])
-			if err != nil {
-				return err
-			}
-			if len(args) == 2 {
-				return localError(fmt.Sprintf("Error: No public port '%s' published for %s", args[1], x.Name))
-			}
-			return nil
-		}}
-}

@@ -118,7 +118,7 @@ func psRowOf(x *Container, s status, whole bool) psRow {
 	return psRow{
 		ID: id, Image: x.Image, Command: `"` + command + `"`, CreatedAt: x.Created.Local().Format("2006-01-02 15:04:05 -0700 MST"),
 		RunningFor: ago(x.Created), State: string(s), Status: statusText(x, s), Names: x.Name, Networks: network(x), LocalVolumes: "0",
-		Labels: labelText(x.Labels), Mounts: strings.Join(mounts, ","), Size: "0B", labels: x.Labels,
+		Labels: labelText(x.Labels), Mounts: strings.Join(mounts, ","), Size: "0B", Ports: portText(x, s), labels: x.Labels,
 	}
 }
 

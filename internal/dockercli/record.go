@@ -48,6 +48,7 @@ type Container struct {
 	AppArmor    string            `json:"appArmor"`
 	GPUs        string            `json:"gpus"`
 	Limits      Limits            `json:"limits"`
+	Ports       []Port            `json:"ports,omitempty"`
 
 	Main  MainCommand `json:"main"`
 	Guest *Guest      `json:"guest"` // of its present life

@@ -31,6 +31,9 @@ const (
 	outputSuffix = ".log"
 )
 
+// ReadRecord returns the record of a container by its name.
+func ReadRecord(dir, name string) (*Container, error) { return (&recordStore{dir: dir}).load(name) }
+
 func (s *recordStore) recordPath(name string) string { return filepath.Join(s.dir, name+recordSuffix) }
 
 // outputPath is where the output of a main command is kept once it has ended.

@@ -104,6 +104,9 @@ func (c *cli) runAttached(ctx context.Context, x *Container, stdin bool) error {
 	}
 	defer release()
 	command := x.mainCommand()
+	if err := c.publish(ctx, x, command); err != nil {
+		return errors.Join(err, c.finish(ctx, x, nil))
+	}
 	command.Stdin, command.TTY, command.ID = nil, nil, x.Main.Attended
 	restore, err := c.connect(command, stdin, x.TTY)
 	if err != nil {

@@ -42,6 +42,9 @@ type Containers interface {
 	// End kills every process of the sandbox and keeps its files.
 	End(ctx context.Context, c *Container) error
 	Pause(ctx context.Context, c *Container, paused bool) error
+	// Publish has the ports of a running container reached on 127.0.0.1 until it ends, and
+	// notes in c where. It returns what the main command is started with.
+	Publish(ctx context.Context, c *Container) (*Published, error)
 	// Remove removes the sandbox, running or not; nil if there is none.
 	Remove(ctx context.Context, c *Container) error
 	// Copy copies between the host and the files of a container, and says what

@@ -74,7 +74,11 @@ func (c *cli) startMain(ctx context.Context, x *Container) error {
 		return err
 	}
 	defer release()
-	id, err := m.Start(ctx, x.mainCommand())
+	command := x.mainCommand()
+	if err := c.publish(ctx, x, command); err != nil {
+		return errors.Join(err, c.containers.End(ctx, x))
+	}
+	id, err := m.Start(ctx, command)
 	if err != nil {
 		return errors.Join(c.recordStartFailure(ctx, x, err), c.containers.End(ctx, x))
 	}

@@ -58,5 +58,25 @@ func runDocker(ctx context.Context, e *env, args []string) int {
 		e.Opened = opened
 		return opened.Installation, nil
 	}
-	return dockercli.Main(ctx, args, terminal, containers.New(settings, open))
+	all := containers.New(settings, open)
+	if len(args) > 0 && args[0] == containers.KeepVerb {
+		return keepPorts(ctx, e, all, open, args)
+	}
+	return dockercli.Main(ctx, args, terminal, all)
+}
+
+// keepPorts serves the ports of one container, for the process that started it.
+func keepPorts(ctx context.Context, e *env, all *containers.Sandboxes, open func(context.Context) (*provide.Installation, error), args []string) int {
+	err := containers.CheckKeep(args)
+	if err == nil {
+		_, err = open(ctx)
+	}
+	if err == nil {
+		err = containers.Keep(ctx, all, e.Opened.Egress, args[1])
+	}
+	if err != nil {
+		e.Report(err)
+		return console.ExitRunFailure
+	}
+	return 0
 }

@@ -31,6 +31,8 @@ type Sandboxes struct {
 	in   *provide.Installation
 	open func(context.Context) (*provide.Installation, error)
 	dir  string
+	// state is the state directory.
+	state string
 }
 
 var _ dockercli.Sandboxes = (*Sandboxes)(nil)
@@ -38,7 +40,7 @@ var _ dockercli.Sandboxes = (*Sandboxes)(nil)
 // New returns the sandboxes of the installation in force. It is opened when it
 // is first needed.
 func New(s *provide.Settings, open func(context.Context) (*provide.Installation, error)) *Sandboxes {
-	return &Sandboxes{open: open, dir: ContainersDir(s.Paths.AtollState)}
+	return &Sandboxes{open: open, dir: ContainersDir(s.Paths.AtollState), state: s.Paths.AtollState}
 }
 
 // ContainersDir is where the docker front end keeps its records.
@@ -154,7 +156,7 @@ func specOf(in *provide.Installation, c *dockercli.Container) (*sandbox.Spec, er
 	spec := &sandbox.Spec{
 		Name: c.Name, ScopeKey: "docker:" + c.Name, AgentID: provide.DockerAgent, Image: c.Image, Hostname: c.Hostname, Workdir: cmp.Or(c.Workdir, "/"),
 		User: cmp.Or(c.User, "0:0"), // docker's meaning of none, also where an ordinary user makes it
-		Env:  variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: cmp.Or(c.Network, "none"), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
+		Env:  variables(c.Env), ReadOnlyRoot: c.ReadOnly, Network: networkOf(c), DNS: c.DNS, ExtraHosts: c.ExtraHosts,
 		CapDrop: []string{"ALL"}, SeccompProfile: c.Seccomp, AppArmorProfile: c.AppArmor, GPUs: c.GPUs, Limits: sandboxLimits(c.Limits),
 	}
 	for _, target := range slices.Sorted(maps.Keys(c.Tmpfs)) {
@@ -172,6 +174,14 @@ func specOf(in *provide.Installation, c *dockercli.Container) (*sandbox.Spec, er
 	return spec, nil
 }
 
+// networkOf is the network of a container's sandbox: a browser of OpenClaw's has none.
+func networkOf(c *dockercli.Container) string {
+	if c.Network == dockercli.BrowserNetwork {
+		return "none"
+	}
+	return cmp.Or(c.Network, "none")
+}
+
 func sandboxLimits(l dockercli.Limits) sandbox.Limits {
 	limits := sandbox.Limits{Pids: l.Pids, Memory: l.Memory, MemorySwap: l.MemorySwap, CPUs: l.CPUs}
 	for _, u := range l.Ulimits {
@@ -183,7 +193,7 @@ func sandboxLimits(l dockercli.Limits) sandbox.Limits {
 // dockerConfig is a container as a configuration would ask for it.
 func dockerConfig(c *dockercli.Container) config.Docker {
 	d := config.Docker{
-		Image: c.Image, Workdir: cmp.Or(c.Workdir, "/workspace"), Network: c.Network, User: c.User, CapDrop: c.CapDrop, SeccompProfile: c.Seccomp,
+		Image: c.Image, Workdir: cmp.Or(c.Workdir, "/workspace"), Network: networkOf(c), User: c.User, CapDrop: c.CapDrop, SeccompProfile: c.Seccomp,
 		AppArmorProfile: c.AppArmor, DNS: c.DNS, ExtraHosts: c.ExtraHosts, AllowReservedTargets: true, AllowExternalSources: true,
 	}
 	if d.Workdir == "/" {
@@ -345,11 +355,21 @@ func (b *Sandboxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli
 	return provide.CopyIn(ctx, files, c.Inside, job)
 }
 
-// AdmitEnv refuses variables by the rules of every sandbox.
-func (b *Sandboxes) AdmitEnv(env []string) error { return fastpath.AdmitEnv(env, nil) }
+// AdmitEnv refuses variables by the rules of every sandbox. The passwords that OpenClaw
+// makes for the doors of its own browser are no secrets of anything outside.
+func (b *Sandboxes) AdmitEnv(env []string) error {
+	return fastpath.AdmitEnv(env, func(name string) bool {
+		return name == "OPENCLAW_BROWSER_CDP_AUTH_TOKEN" || name == "OPENCLAW_BROWSER_NOVNC_PASSWORD"
+	})
+}
 
-// Networks are none: a sandbox has its wire.
-func (b *Sandboxes) Networks(context.Context) ([]dockercli.Network, error) { return nil, nil }
+// browserNetworkID is the id of the network for OpenClaw's browsers, everywhere the same.
+const browserNetworkID = "0000000000000000000000000000000000000000000000000000000000000001"
+
+// Networks is the one that OpenClaw wants for its browsers: a sandbox has its wire.
+func (b *Sandboxes) Networks(context.Context) ([]dockercli.Network, error) {
+	return []dockercli.Network{{Name: dockercli.BrowserNetwork, ID: browserNetworkID, Driver: "atoll-egress"}}, nil
+}
 
 // Backend says which machinery the next sandbox is made with.
 func (b *Sandboxes) Backend(ctx context.Context) string {

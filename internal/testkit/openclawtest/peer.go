@@ -55,6 +55,7 @@ type Home struct {
 	Docker string   // the program that OpenClaw finds as docker
 	Env    []string // for that program
 	Model  string   // base URL
+	Hosts  string   // the file that it has as /etc/hosts; "": that of this machine
 }
 
 // Prepare writes the configuration and puts docker where OpenClaw looks.
@@ -110,6 +111,9 @@ func (p *Peer) command(ctx context.Context, h *Home, args ...string) *exec.Cmd {
 	argv := append([]string{p.node, p.program}, args...)
 	if looksLikeContainer() {
 		argv = append([]string{"unshare", "--mount", "sh", "-c", plainRoot, "sh", h.hollow()}, argv...)
+	}
+	if h.Hosts != "" {
+		argv = append([]string{"unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/hosts; shift; exec "$@"`, "sh", h.Hosts}, argv...)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(h), h.Dir, patience
