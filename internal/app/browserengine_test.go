@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/images"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
@@ -64,6 +65,8 @@ func TestBrowserOnDocker(t *testing.T) {
 	s := &browserSite{site: newSiteOn(t, enginetest.Docker(t))}
 	s.serveShop(t)
 	s.app = s.open()
+	s.refusesImage(t, "atoll-test-browser:none", "Sandbox browser image not found: atoll-test-browser:none. Build it with scripts/sandbox-browser-setup.sh.")
+	s.refusesImage(t, enginetest.Image, "is stale or incompatible (contract=missing, expected=2026-05-12-cdp-relay-auth)")
 	s.set("agents.defaults.sandbox.browser.image", browserImage(t, s.app))
 	s.set("agents.defaults.sandbox.browser.containerPrefix", s.tag+"-browser-")
 	s.app = s.open()
@@ -77,6 +80,24 @@ func TestBrowserOnDocker(t *testing.T) {
 	}
 	t.Run("namespaces", func(t *testing.T) { testNamespaces(t, s.box) })
 	t.Run("a window", func(t *testing.T) { testWindow(t, s) })
+}
+
+// refusesImage wants that no browser is made of an image, and the command that builds one.
+func (s *browserSite) refusesImage(t *testing.T, image, why string) {
+	t.Helper()
+	s.set("agents.defaults.sandbox.browser.image", image)
+	_, err := s.open().ProvideBrowser(t.Context(), session("browser"))
+	if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(errhint.Of(err), "atoll images build browser") {
+		t.Errorf("%s: %v (%s)", image, err, errhint.Of(err))
+	}
+}
+
+// TestBrowserImageMissing: without an engine an image that was not built is refused in the
+// same words.
+func TestBrowserImageMissing(t *testing.T) {
+	s := &browserSite{site: newSiteOn(t, noEngine)}
+	s.set("agents.defaults.sandbox.backend", "linux")
+	s.refusesImage(t, "own-browser:1", "Sandbox browser image not found: own-browser:1. Build it with scripts/sandbox-browser-setup.sh.")
 }
 
 // testWindow starts the browser again with a window, and asks its screen who it is.

@@ -41,6 +41,10 @@ const (
 var ErrNoProgram = errhint.With(errors.New("the browser's sandbox has no chromium"),
 	"build its image: `atoll images build browser`; or install chromium-headless-shell on this machine")
 
+// ErrNamespaces is returned where Chromium cannot make its own sandbox.
+var ErrNamespaces = errhint.With(errors.New("user namespaces are barred in the browser's sandbox, and without them Chromium has no sandbox of its own"),
+	"allow them on this machine: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0; or do without the second wall: sandbox.browser.dangerouslyNoSandbox: true")
+
 // Options say how a browser is started.
 type Options struct {
 	Grant string   // the id of the open grant whose egress it has; "" is none
@@ -212,8 +216,7 @@ func (b *Browser) explain(err error) error {
 	}
 	text := strings.TrimSpace(all.String())
 	if strings.Contains(text, "No usable sandbox") || strings.Contains(text, "Failed to move to new namespace") {
-		return errhint.With(fmt.Errorf("%w: user namespaces are barred in the browser's sandbox, and without them Chromium has no sandbox of its own", err),
-			"allow them on this machine: sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0; or do without the second wall: sandbox.browser.dangerouslyNoSandbox: true")
+		return fmt.Errorf("%w: %w", err, ErrNamespaces)
 	}
 	return fmt.Errorf("%w; it printed: %.500q", err, lastLine(text))
 }

@@ -6,8 +6,10 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/browser"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // refusals map errors to statuses and codes.
@@ -26,6 +28,9 @@ var refusals = []struct {
 	{ErrControlOff, http.StatusForbidden, "browser_control_off"},
 	{ErrNoWindow, http.StatusConflict, "browser_no_window"},
 	{ErrFull, http.StatusServiceUnavailable, "too_many_connections"},
+	{browser.ErrNoProgram, http.StatusUnprocessableEntity, "browser_no_program"},
+	{browser.ErrNoScreen, http.StatusUnprocessableEntity, "browser_no_screen"},
+	{browser.ErrNamespaces, http.StatusUnprocessableEntity, "browser_namespaces"},
 	{errTickets, http.StatusTooManyRequests, "too_many_tickets"},
 }
 
@@ -37,7 +42,17 @@ func Problem(err error) *api.Problem {
 			return &api.Problem{Type: "about:blank", Title: http.StatusText(r.status), Status: r.status, Code: r.code, Detail: r.err.Error(), Hint: errhint.Of(r.err)}
 		}
 	}
-	return nil
+	return imageProblem(err)
+}
+
+// imageProblem returns the problem of an image that no browser can be started from.
+func imageProblem(err error) *api.Problem {
+	e, ok := errors.AsType[*provide.BrowserImageError](err)
+	if !ok {
+		return nil
+	}
+	const status = http.StatusUnprocessableEntity
+	return &api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: "browser_image", Detail: e.Error(), Hint: errhint.Of(err)}
 }
 
 // refuse answers a request for a WebSocket that is not opened. What went wrong inside is

@@ -68,7 +68,10 @@ func (a *Installation) planBrowser(ctx context.Context, who Subject) (*plan.Plan
 	}
 	a.preferBuilt(ctx, b)
 	if _, err := a.chooseBackend(ctx, b); err != nil {
-		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "backend", Err: err}
+		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "backend", Err: imageProblem(b, err)}
+	}
+	if err := a.checkBrowserImage(ctx, b); err != nil {
+		return nil, &sandbox.ProvisionError{Name: b.Spec.Name, Step: "image", Err: err}
 	}
 	return b, nil
 }
