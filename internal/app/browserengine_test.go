@@ -80,6 +80,7 @@ func TestBrowserOnDocker(t *testing.T) {
 	}
 	t.Run("namespaces", func(t *testing.T) { testNamespaces(t, s.box) })
 	t.Run("a window", func(t *testing.T) { testWindow(t, s) })
+	t.Run("certificates of a company", func(t *testing.T) { testCompanyCA(t, s) })
 }
 
 // refusesImage wants that no browser is made of an image, and the command that builds one.

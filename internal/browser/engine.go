@@ -27,13 +27,16 @@ const (
 	programScreen   = "Xtigervnc"
 )
 
+// home is the browser's home, in memory.
+const home = "/tmp"
+
 // profileDir holds cookies and storage that end with the browser.
 const profileDir = "/tmp/profile"
 
 // search removes what the browser before has left: its profile, or the lock of one that
 // is kept, which is $1. It prints the programs that the sandbox has, each with its path.
 const search = `if test -n "$1"; then rm -rf "$1"/Singleton*; fi
-rm -rf ` + profileDir + ` /tmp/.X1-lock /tmp/.X11-unix/X1
+rm -rf ` + profileDir + ` ` + home + `/.pki /tmp/.X1-lock /tmp/.X11-unix/X1
 for n in ` + programShell + ` ` + programChromium + ` ` + programScreen + `; do
 if test -x /usr/lib/chromium/$n; then echo $n /usr/lib/chromium/$n; elif p=$(command -v $n); then echo $n $p; fi
 done; true`

@@ -54,6 +54,10 @@ type Options struct {
 	// Profile is the directory inside whose cookies and storage are kept; "" is one that
 	// ends with the browser.
 	Profile string
+	// Roots are certificates, in DER, that the browser trusts beside its own. Warn is told
+	// if it cannot, and nil ends the start then.
+	Roots [][]byte
+	Warn  func(error)
 	// StartTimeout is how long the browser may take until it answers.
 	StartTimeout time.Duration // 0: startTimeout
 	// LoadTimeout is how long a page may take to load; what is there then is used.
@@ -94,12 +98,15 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 	if err != nil {
 		return nil, err
 	}
+	if err := trustRoots(ctx, m, o.Roots); err != nil && !o.mayLack(err) {
+		return nil, err
+	}
 	argv, err := command(found, o.settings(), o.Profile)
 	if err != nil {
 		return nil, err
 	}
 	b := o.browser(m)
-	b.process, err = m.Start(ctx, &machine.Command{Argv: argv, Env: append(o.Env, "HOME=/tmp"), Grant: o.Grant})
+	b.process, err = m.Start(ctx, &machine.Command{Argv: argv, Env: append(o.Env, "HOME="+home), Grant: o.Grant})
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +118,16 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 		return nil, errors.Join(b.explain(err), b.Close())
 	}
 	return b, nil
+}
+
+// mayLack tells of certificates that cannot be trusted, and reports whether the browser
+// does without.
+func (o *Options) mayLack(err error) bool {
+	if o.Warn == nil || !errors.Is(err, ErrNoCertutil) {
+		return false
+	}
+	o.Warn(err)
+	return true
 }
 
 // browser returns a browser of these options that is not connected yet.

@@ -117,7 +117,12 @@ func (r *Session) start(ctx context.Context) (err error) {
 	if r.egress, err = r.service.egress.Open(ctx, r.box.Handle, r.box.Plan, egress.Options{Config: EgressOf, Account: r.who.Account}); err != nil {
 		return err
 	}
+	roots, err := r.service.companyRoots()
+	if err != nil {
+		return err
+	}
 	r.browser, err = browser.Start(ctx, r.box.Machine, browser.Options{
+		Roots: roots, Warn: func(err error) { r.service.Logger.Warn("a browser", "sandbox", r.name, "error", err) },
 		Settings: r.settings(), Grant: r.egress.GrantID(), Downloads: r.limits(), Profile: r.box.Plan.Profile(), StartTimeout: r.startTimeout(),
 	})
 	return err
