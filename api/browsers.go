@@ -78,14 +78,31 @@ const (
 	ViewTaken    = "taken"    // this viewer drives
 	ViewReleased = "released" // it does not any more
 	ViewRefused  = "refused"  // what was asked for is refused
+	ViewState    = "state"    // who drives, and what is shown
+)
+
+// Who drives a browser.
+const (
+	DriverAgent  = "agent"
+	DriverYou    = "you"    // this viewer
+	DriverPerson = "person" // another one
 )
 
 // ViewEvent is what a viewer is told.
 type ViewEvent struct {
-	Type   string  `json:"type" enum:"frame|taken|released|refused"`
-	Width  float64 `json:"width,omitzero" doc:"Of the page, in its own pixels."`
-	Height float64 `json:"height,omitzero"`
-	Detail string  `json:"detail,omitempty"`
+	Type    string  `json:"type" enum:"frame|taken|released|refused|state"`
+	Width   float64 `json:"width,omitzero" doc:"Of the page, in its own pixels."`
+	Height  float64 `json:"height,omitzero"`
+	Detail  string  `json:"detail,omitempty"`
+	Driver  string  `json:"driver,omitempty" enum:"agent|you|person"`
+	Control bool    `json:"control,omitzero" doc:"This viewer may take the browser over."`
+	URL     string  `json:"url,omitempty" doc:"Of the page that is shown."`
+	Title   string  `json:"title,omitempty"`
+}
+
+// WatchWindow says how the window of a browser is watched.
+type WatchWindow struct {
+	Control bool `json:"control,omitempty" doc:"The viewer may take the browser over; this needs the scope operator."`
 }
 
 // ViewInput is what a viewer asks for. Coordinates are those of the page.

@@ -39,6 +39,12 @@ func (c *Client) BrowserTabs(ctx context.Context, name string) (*api.BrowserTabs
 	return get[api.BrowserTabs](ctx, c, pathWith(browsers+"/", name, "/tabs"), nil)
 }
 
+// WatchWindow returns a WebSocket of VNC to watch the window of a browser by, for one
+// connection.
+func (c *Client) WatchWindow(ctx context.Context, name string, q *api.WatchWindow) (*api.BrowserEndpoint, error) {
+	return do[api.BrowserEndpoint](ctx, c, http.MethodPost, pathWith(browsers+"/", name, "/vnc"), q)
+}
+
 // ViewBrowser returns a WebSocket to watch a browser by, for one connection.
 func (c *Client) ViewBrowser(ctx context.Context, name string, q *api.ViewBrowser) (*api.BrowserEndpoint, error) {
 	return do[api.BrowserEndpoint](ctx, c, http.MethodPost, pathWith(browsers+"/", name, "/view"), q)

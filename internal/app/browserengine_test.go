@@ -2,61 +2,17 @@ package app_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"io/fs"
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/images"
-	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/browser"
 	"github.com/atoll-run/atoll/internal/errhint"
-	"github.com/atoll-run/atoll/internal/runtime/image"
 	"github.com/atoll-run/atoll/internal/sandbox/verify"
+	"github.com/atoll-run/atoll/internal/testkit/browserimage"
 	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
-
-// browserImage returns the image of browsers on an engine. It is built once for each
-// version of its files, and kept.
-func browserImage(t *testing.T, a *app.App) string {
-	t.Helper()
-	sum := sha256.New()
-	err := fs.WalkDir(images.Files, "browser", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(images.Files, name)
-		_, _ = sum.Write(append([]byte(name+"\n"), text...)) // a hash takes everything
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref := "atoll-test-browser:" + hex.EncodeToString(sum.Sum(nil))[:16]
-	engine, err := a.ImageEngine(t.Context(), "docker")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if has, err := engine.HasImage(t.Context(), ref); err != nil || has {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ref
-	}
-	recipe, err := image.Find("browser")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var progress bytes.Buffer
-	if _, err := image.Build(t.Context(), engine, recipe, image.Options{Target: ref, Network: "host"}, &progress); err != nil {
-		t.Fatalf("%v\n%s", err, &progress)
-	}
-	return ref
-}
 
 // TestBrowserOnDocker: the image of browsers has both programs, a browser works in it with
 // its own sandbox inside ours, and a window has a screen that the wire reaches.
@@ -67,7 +23,7 @@ func TestBrowserOnDocker(t *testing.T) {
 	s.app = s.open()
 	s.refusesImage(t, "atoll-test-browser:none", "Sandbox browser image not found: atoll-test-browser:none. Build it with scripts/sandbox-browser-setup.sh.")
 	s.refusesImage(t, enginetest.Image, "is stale or incompatible (contract=missing, expected=2026-05-12-cdp-relay-auth)")
-	s.set("agents.defaults.sandbox.browser.image", browserImage(t, s.app))
+	s.set("agents.defaults.sandbox.browser.image", browserimage.Build(t, s.app))
 	s.set("agents.defaults.sandbox.browser.containerPrefix", s.tag+"-browser-")
 	s.app = s.open()
 	s.provide(t)

@@ -1401,3 +1401,8 @@ export interface ViewBrowser {
   /** The target id of the tab that is shown; the first if not given. */
   tab?: string;
 }
+
+export interface WatchWindow {
+  /** The viewer may take the browser over; this needs the scope operator. */
+  control?: boolean;
+}

@@ -56,6 +56,8 @@ type Screen struct {
 	changed chan struct{} // closed by the next picture
 	session *devtools.Session
 	err     error // why it is over
+
+	url, title string // of the tab, as they were last seen
 }
 
 // Start begins to take pictures of a tab, "" is the first. The browser has to stay open
@@ -126,7 +128,7 @@ func (s *Screen) attach(ctx context.Context, id string) (*devtools.Session, erro
 // choose returns the tab to show; "" while there is none.
 func (s *Screen) choose(ctx context.Context) (string, error) {
 	if s.tab != "" {
-		isOpen, err := s.isOpen(ctx, s.tab)
+		isOpen, err := s.look(ctx, s.tab)
 		if err == nil && !isOpen {
 			err = ErrNoPage
 		}
@@ -139,9 +141,25 @@ func (s *Screen) choose(ctx context.Context) (string, error) {
 	return tabs[0].ID, nil
 }
 
-func (s *Screen) isOpen(ctx context.Context, id string) (bool, error) {
+// look reports whether a tab is open, and keeps what it shows.
+func (s *Screen) look(ctx context.Context, id string) (isOpen bool, err error) {
 	tabs, err := s.browser.Tabs(ctx)
-	return slices.ContainsFunc(tabs, func(t browser.Tab) bool { return t.ID == id }), err
+	at := slices.IndexFunc(tabs, func(t browser.Tab) bool { return t.ID == id })
+	if err != nil || at < 0 {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.url, s.title = tabs[at].URL, tabs[at].Title
+	return true, nil
+}
+
+// Page returns the address and the title of the page that is shown, as they were a moment
+// ago.
+func (s *Screen) Page() (url, title string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url, s.title
 }
 
 // cast has the tab send pictures until it is closed.
@@ -158,10 +176,10 @@ func (s *Screen) cast(ctx context.Context, session *devtools.Session, id string)
 	}
 	s.setSession(session)
 	for {
-		if err := wait(ctx); err != nil {
+		if isOpen, err := s.look(ctx, id); err != nil || !isOpen {
 			return err
 		}
-		if isOpen, err := s.isOpen(ctx, id); err != nil || !isOpen {
+		if err := wait(ctx); err != nil {
 			return err
 		}
 	}

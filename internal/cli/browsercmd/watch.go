@@ -79,5 +79,9 @@ func offer(ctx context.Context, gateway *client.Client, b *api.Browser, viewOnly
 	if !b.Open {
 		return nil, browsers.ErrNotRunning
 	}
-	return gateway.ViewBrowser(ctx, b.Name, &api.ViewBrowser{Control: b.Control && !viewOnly})
+	control := b.Control && !viewOnly
+	if b.Window {
+		return gateway.WatchWindow(ctx, b.Name, &api.WatchWindow{Control: control})
+	}
+	return gateway.ViewBrowser(ctx, b.Name, &api.ViewBrowser{Control: control})
 }

@@ -38,6 +38,8 @@ type door string
 const (
 	doorCDP  door = "cdp"
 	doorView door = "view"
+	// doorWindow is the door of a browser's window.
+	doorWindow door = "vnc"
 )
 
 // tickets are those that were not used yet, by the hash of their text.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -29,6 +31,12 @@ const (
 
 // errViewOnly is told to a viewer who may only watch.
 var errViewOnly = errors.New("this view is for watching only")
+
+// errNoInput ends the view of who sends what is no ViewInput.
+var errNoInput = errors.New("a message that is no ViewInput")
+
+// errWindow is told to a viewer of a window, whose keys are in VNC.
+var errWindow = errors.New("what is typed into a window is sent by VNC")
 
 // errNotTaken is told to a viewer who has not taken the browser over.
 var errNotTaken = errhint.With(errors.New("the browser is not yours"), "take it over first")
@@ -107,21 +115,25 @@ type viewer struct {
 	service *Service
 	ticket  *ticket
 	ws      *websocket.Conn
-	screen  *screen.Screen
+	screen  *screen.Screen // nil if its window is watched
+	letGo   func()         // releases what was pressed in a window; nil if its page is watched
 	from    netip.Addr
-	release func() // gives the browser back; nil if the viewer does not drive
+	release func()      // gives the browser back; nil if the viewer does not drive
+	drives  atomic.Bool // release is not nil
+	sending sync.Mutex  // held while a picture or an event is sent
 }
 
 // serve sends pictures until the viewer leaves, the token ends or the browser does.
 func (v *viewer) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sent := make(chan struct{})
-	go func() { defer close(sent); cancel(v.send(ctx)) }()
+	var parts sync.WaitGroup
+	parts.Go(func() { cancel(v.send(ctx)) })
+	parts.Go(func() { v.sayDriver(ctx, v.screen) })
 	cancel(v.read(ctx))
 	v.giveBack()
 	_ = v.ws.Close(websocket.StatusGoingAway, "the view was closed")
-	<-sent
+	parts.Wait()
 }
 
 // send sends the newest picture, whenever the viewer has taken the one before.
@@ -133,16 +145,30 @@ func (v *viewer) send(ctx context.Context) error {
 			return err
 		}
 		known = frame.Number
-		if err := v.tell(ctx, &api.ViewEvent{Type: api.ViewFrame, Width: frame.Width, Height: frame.Height}); err != nil {
-			return err
-		}
-		if err := v.write(ctx, websocket.MessageBinary, frame.Picture); err != nil {
+		if err := v.sendFrame(ctx, frame); err != nil {
 			return err
 		}
 	}
 }
 
+// sendFrame sends a picture after its size; nothing comes between them.
+func (v *viewer) sendFrame(ctx context.Context, frame *screen.Frame) error {
+	v.sending.Lock()
+	defer v.sending.Unlock()
+	if err := v.tellNow(ctx, &api.ViewEvent{Type: api.ViewFrame, Width: frame.Width, Height: frame.Height}); err != nil {
+		return err
+	}
+	return v.write(ctx, websocket.MessageBinary, frame.Picture)
+}
+
+// tell tells the viewer something between pictures.
 func (v *viewer) tell(ctx context.Context, e *api.ViewEvent) error {
+	v.sending.Lock()
+	defer v.sending.Unlock()
+	return v.tellNow(ctx, e)
+}
+
+func (v *viewer) tellNow(ctx context.Context, e *api.ViewEvent) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -160,24 +186,32 @@ func (v *viewer) write(ctx context.Context, kind websocket.MessageType, b []byte
 func (v *viewer) read(ctx context.Context) error {
 	for {
 		kind, data, err := v.ws.Read(ctx)
+		if err == nil && kind != websocket.MessageText {
+			err = errNoInput
+		}
+		if err == nil {
+			err = v.carryOut(ctx, data)
+		}
 		if err != nil {
 			return err
 		}
-		var i api.ViewInput
-		if kind != websocket.MessageText || json.Unmarshal(data, &i) != nil {
-			return errors.New("a message that is no ViewInput")
-		}
-		told := &api.ViewEvent{}
-		if told.Type, err = v.do(ctx, &i); err != nil {
-			told.Type, told.Detail = api.ViewRefused, err.Error()
-		}
-		if told.Type == "" {
-			continue
-		}
-		if err := v.tell(ctx, told); err != nil {
-			return err
-		}
 	}
+}
+
+// carryOut does what a message asks for, and tells the viewer what became of it.
+func (v *viewer) carryOut(ctx context.Context, message []byte) (err error) {
+	var i api.ViewInput
+	if json.Unmarshal(message, &i) != nil {
+		return errNoInput
+	}
+	told := &api.ViewEvent{}
+	if told.Type, err = v.do(ctx, &i); err != nil {
+		told.Type, told.Detail = api.ViewRefused, err.Error()
+	}
+	if told.Type == "" {
+		return nil
+	}
+	return v.tell(ctx, told)
 }
 
 // do takes the browser, gives it back, or passes on input. It returns what to tell the
@@ -193,6 +227,8 @@ func (v *viewer) do(ctx context.Context, i *api.ViewInput) (told string, err err
 		return api.ViewReleased, nil
 	case v.release == nil:
 		return "", errNotTaken
+	case v.screen == nil:
+		return "", errWindow
 	}
 	return "", v.screen.Input(ctx, i)
 }
@@ -204,15 +240,23 @@ func (v *viewer) take(ctx context.Context) (err error) {
 	if v.release, err = v.service.Drivers.Take(v.ticket.browser); err != nil {
 		return err
 	}
+	v.drives.Store(true)
 	v.service.record(&audit.BrowserEvent{Event: "taken"}, v.ticket.caller, v.ticket.browser, v.from)
-	_ = v.screen.Focus(ctx) // a tab behind others can be driven too
+	if v.screen != nil {
+		_ = v.screen.Focus(ctx) // a tab behind others can be driven too
+	}
 	return nil
 }
 
 func (v *viewer) giveBack() {
-	if v.release != nil {
-		v.release()
-		v.release = nil
-		v.service.record(&audit.BrowserEvent{Event: "released"}, v.ticket.caller, v.ticket.browser, v.from)
+	if v.release == nil {
+		return
 	}
+	if v.letGo != nil {
+		v.letGo()
+	}
+	v.drives.Store(false)
+	v.release()
+	v.release = nil
+	v.service.record(&audit.BrowserEvent{Event: "released"}, v.ticket.caller, v.ticket.browser, v.from)
 }

@@ -23,6 +23,7 @@ type Browsers interface {
 	Version(ctx context.Context, c *access.Caller, name, base string, from netip.Addr) (*api.BrowserVersion, error)
 	Tabs(ctx context.Context, c *access.Caller, name string, from netip.Addr) (*api.BrowserTabs, error)
 	OfferView(ctx context.Context, c *access.Caller, name, base string, q *api.ViewBrowser) (*api.BrowserEndpoint, error)
+	OfferWindow(ctx context.Context, c *access.Caller, name, base string, q *api.WatchWindow) (*api.BrowserEndpoint, error)
 }
 
 var _ Browsers = (*browsers.Service)(nil)
@@ -76,6 +77,10 @@ func listBrowserTabs(c *call, _, _ *none) (*api.BrowserTabs, error) {
 
 func viewBrowser(c *call, _ *none, body *api.ViewBrowser) (*api.BrowserEndpoint, error) {
 	return c.withPage(c.Browsers.OfferView(c.ctx(), c.caller, c.path("name"), c.socketBase(), body))
+}
+
+func watchWindow(c *call, _ *none, body *api.WatchWindow) (*api.BrowserEndpoint, error) {
+	return c.withPage(c.Browsers.OfferWindow(c.ctx(), c.caller, c.path("name"), c.socketBase(), body))
 }
 
 // withPage adds the page that shows a browser, where the gateway has pages. The ticket is

@@ -34,5 +34,6 @@ func (g *Gateway) browserRoutes() []gateway.Route {
 		{Path: browsers.PathCDP, Scope: access.Operator, Handler: http.HandlerFunc(g.browsers.ServeCDP)},
 		{Path: browsers.PathCDPTicket, Handler: http.HandlerFunc(g.browsers.ServeCDPTicket)},
 		{Path: browsers.PathView, Handler: http.HandlerFunc(g.browsers.ServeView)},
+		{Path: browsers.PathWindow, Handler: http.HandlerFunc(g.browsers.ServeWindow)},
 	}
 }

@@ -184,26 +184,32 @@ func (s *site) testSessions(t *testing.T) {
 	b.call("", "Target.closeTarget", `{"targetId":"`+target+`"}`)
 }
 
-// testRevoked checks that connections end with their token, within a second.
-func (s *site) testRevoked(t *testing.T) {
-	p := s.program(t, "ends")
-	viewer, _ := dial(t, s.ticket(t, "ends", "view", `{}`), nil)
+// revoke ends a token by its name.
+func (s *site) revoke(t *testing.T, name string) {
+	t.Helper()
 	tokens := serve.Tokens(s.app.Installation)
 	all, err := tokens.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range all {
-		if strings.Contains(s.tokens["ends"], all[i].ID) {
+		if strings.Contains(s.tokens[name], all[i].ID) {
 			err = tokens.Revoke(t.Context(), all[i].ID)
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// testRevoked checks that connections end with their token, within a second.
+func (s *site) testRevoked(t *testing.T) {
+	p := s.program(t, "ends")
+	viewer, _ := dial(t, s.ticket(t, "ends", "view", `{}`), nil)
+	s.revoke(t, "ends")
 	since := time.Now()
 	for _, ws := range []*websocket.Conn{p.ws, viewer} {
-		for err = nil; err == nil; {
+		for err := error(nil); err == nil; {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			_, _, err = ws.Read(ctx)
 			cancel()

@@ -2,6 +2,7 @@ package browsertest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,7 +30,8 @@ const patience = time.Minute
 
 // page is the page of shop.example.
 const page = `<!doctype html><title>Shop</title><h1>Fruit</h1><form><label>Name <input value="Ann"></label></form>
-<button style="position:absolute;left:0;top:200px;width:400px;height:200px" onclick="document.title='clicked';document.body.style.background='red'">Buy</button>`
+<button style="position:absolute;left:0;top:200px;width:400px;height:200px" onclick="document.title='clicked';document.body.style.background='red'">Buy</button>
+<script>keys = ''; addEventListener('keydown', e => { keys += e.key })</script>`
 
 // site is an installation with a gateway and a browser.
 type site struct {
@@ -40,11 +42,23 @@ type site struct {
 	dir     string
 	file    string // of the configuration
 	getenv  func(string) string
+	docker  string // the address of an engine; "" is none
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
+	s := &site{tokens: map[string]string{}}
+	s.open(t, serveShop(t))
+	s.serve(t)
+	s.makeTokens(t)
+	s.start(t)
+	return s
+}
+
+// serveShop serves shop.example and returns the proxy by which it is reached.
+func serveShop(t *testing.T) string {
+	t.Helper()
 	net, err := internettest.Start(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, page)
@@ -53,12 +67,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = net.Close() })
-	s := &site{tokens: map[string]string{}}
-	s.open(t, net.Proxy)
-	s.serve(t)
-	s.makeTokens(t)
-	s.start(t)
-	return s
+	return net.Proxy
 }
 
 // open opens an installation whose browsers reach shop.example.
@@ -88,26 +97,27 @@ func (s *site) openWith(t *testing.T, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(s.dir, "state"), "HOME": s.dir, "DOCKER_HOST": "unix:///nowhere", "CONTAINER_HOST": "unix:///nowhere", "MODEL_KEY": "a-key"}
+	env := map[string]string{"ATOLL_STATE_DIR": filepath.Join(s.dir, "state"), "HOME": s.dir, "DOCKER_HOST": cmp.Or(s.docker, "unix:///nowhere"), "CONTAINER_HOST": "unix:///nowhere", "MODEL_KEY": "a-key"}
 	s.file, s.getenv = file, func(name string) string { return env[name] }
 	var err error
 	s.app, err = app.Open(t.Context(), provide.LoadOptions{Getenv: s.getenv, ConfigPath: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.app.Close)
+	opened := s.app
+	t.Cleanup(opened.Close)
 	t.Cleanup(func() {
-		for _, e := range s.entries(t) {
-			if err := s.app.Manager.ForceRemove(context.WithoutCancel(t.Context()), e); err != nil {
+		for _, e := range entries(t, opened) {
+			if err := opened.Manager.ForceRemove(context.WithoutCancel(t.Context()), e); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 }
 
-func (s *site) entries(t *testing.T) (names []string) {
+func entries(t *testing.T, a *app.App) (names []string) {
 	t.Helper()
-	all, err := s.app.Registry.List(context.WithoutCancel(t.Context()), 0)
+	all, err := a.Registry.List(context.WithoutCancel(t.Context()), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

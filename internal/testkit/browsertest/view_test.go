@@ -18,8 +18,9 @@ import (
 
 // viewer is a person who watches.
 type viewer struct {
-	t  *testing.T
-	ws *websocket.Conn
+	t     *testing.T
+	ws    *websocket.Conn
+	state api.ViewEvent // what was last told of who drives
 }
 
 func (s *site) viewer(t *testing.T, token, body string) *viewer {
@@ -28,11 +29,21 @@ func (s *site) viewer(t *testing.T, token, body string) *viewer {
 	if ws == nil {
 		t.Fatal(status)
 	}
-	return &viewer{t, ws}
+	return &viewer{t: t, ws: ws}
 }
 
 // next returns the next event, and its picture if it has one.
-func (v *viewer) next() (*api.ViewEvent, []byte) {
+func (v *viewer) next() (e *api.ViewEvent, picture []byte) {
+	v.t.Helper()
+	for {
+		if e, picture = v.nextMessage(); e.Type != api.ViewState {
+			return e, picture
+		}
+		v.state = *e
+	}
+}
+
+func (v *viewer) nextMessage() (*api.ViewEvent, []byte) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), patience)
 	defer cancel()
@@ -65,6 +76,16 @@ func (v *viewer) send(input string) {
 	v.t.Helper()
 	if err := v.ws.Write(v.t.Context(), websocket.MessageText, []byte(input)); err != nil {
 		v.t.Fatal(err)
+	}
+}
+
+// waitState reads until the viewer was told of a state.
+func (v *viewer) waitState(is func(*api.ViewEvent) bool) {
+	v.t.Helper()
+	for !is(&v.state) {
+		if e, _ := v.nextMessage(); e.Type == api.ViewState {
+			v.state = *e
+		}
 	}
 }
 
@@ -111,6 +132,10 @@ func (s *site) testControl(t *testing.T) {
 	if got := second.ask(`{"type":"take"}`); got.Type != api.ViewRefused || !strings.Contains(got.Detail, "a person has the browser") {
 		t.Errorf("%+v", got)
 	}
+	v.waitState(func(e *api.ViewEvent) bool {
+		return e.Driver == api.DriverYou && e.Control && e.URL == "http://shop.example/" && e.Title == "Shop"
+	})
+	second.waitState(func(e *api.ViewEvent) bool { return e.Driver == api.DriverPerson })
 	var list api.Browsers
 	if s.ask(t, question{"read", http.MethodGet, "", ""}, http.StatusOK, &list); !isTaken(list, s.name) {
 		t.Errorf("%+v", list)
@@ -175,7 +200,7 @@ func (s *site) testViewers(t *testing.T) {
 	for i, url := range urls {
 		all.Go(func() {
 			if ws, _ := dial(t, url, nil); ws != nil {
-				list[i] = &viewer{t, ws}
+				list[i] = &viewer{t: t, ws: ws}
 			}
 		})
 	}
