@@ -1326,6 +1326,16 @@ export interface Templates {
   templates: Array<Template>;
 }
 
+export interface TerminalControl {
+  resize: TerminalSize | null;
+}
+
+export interface TerminalEvent {
+  bytes?: number;
+  result?: ExecResult | null;
+  type: "lost" | "ended";
+}
+
 export interface TerminalSize {
   cols: number;
   rows: number;

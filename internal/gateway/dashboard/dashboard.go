@@ -109,6 +109,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	setHeaders(w.Header(), &f)
+	if name == terminalPage {
+		w.Header().Set("Content-Security-Policy", terminalPolicy)
+	}
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Length", strconv.Itoa(len(f.compressed)))
@@ -127,6 +130,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 // shown in no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// terminalPage is the document of terminals. The library that shows them writes styles
+// into it, so its policy lets it; it has no text of others but on the terminal's screen.
+const terminalPage = "terminal.html"
+
+var terminalPolicy = strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
 
 // setHeaders sets the headers of a file.
 func setHeaders(h http.Header, f *file) {

@@ -93,3 +93,13 @@ func TestOtherPaths(t *testing.T) {
 		}
 	}
 }
+
+// The page of terminals may have styles in its text, and nothing else that others may not.
+func TestTerminalPage(t *testing.T) {
+	page := get(t, http.MethodGet, dashboard.Prefix, nil).Header.Get("Content-Security-Policy")
+	terminal := get(t, http.MethodGet, dashboard.Prefix+"terminal.html", nil)
+	policy := terminal.Header.Get("Content-Security-Policy")
+	if terminal.StatusCode != http.StatusOK || strings.Contains(page, "unsafe") || strings.Replace(policy, " 'unsafe-inline'", "", 1) != page || !strings.Contains(policy, "style-src 'self' 'unsafe-inline'") {
+		t.Errorf("%d %s", terminal.StatusCode, policy)
+	}
+}

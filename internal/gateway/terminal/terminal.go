@@ -55,7 +55,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer in.Leave()
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: h.Origins})
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: h.Origins, Subprotocols: []string{access.Subprotocol}})
 	if err != nil {
 		return // it has answered
 	}

@@ -61,6 +61,7 @@ function SandboxPage({ id }: { id: string }) {
         <>
           <div class="title">
             <State is={data.running ? "running" : data.state || "gone"} /><h2>{data.containerName}</h2><span class="grow" />
+            {data.id && data.running && may("run") && <a class="button" href={`/ui/terminal.html#${encodeURIComponent(data.id)}`} target="_blank" rel="noopener">Terminal</a>}
             {may("operator") && <Confirm label="Recreate" question={`Remove the sandbox ${data.containerName}, so that the next use makes it anew?`} onYes={() => void call("POST", `${path}/recreate`, {}).then(() => go(link("sandboxes")))} />}
           </div>
           {data.problem && <p class="stale">{data.problem}</p>}
