@@ -29,8 +29,16 @@ func webModules(t *testing.T) string {
 	return modules
 }
 
-// The pages are shown by a real browser, with real runs and sandboxes behind them, and
-// withstand pages of other sites.
+// sectionFound is what a section of the test in the browser found.
+type sectionFound struct {
+	Name     string
+	Failures []string
+	Ms       int
+}
+
+// The pages are shown by a real browser, with real runs and sandboxes behind them:
+// full, empty, refused, with errors, slow and of ten thousand rows, with the keyboard
+// alone; they withstand pages of other sites and what agents write.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	need.Time(t, "it runs a browser and packages of npm")
@@ -38,40 +46,68 @@ func TestDashboard(t *testing.T) {
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	modules := webModules(t)
 	d := newDashboardSite(t)
-	code, err := d.g.CreateLogInCode(t.Context())
+	d.crowd()
+	out := d.browse(modules, "main.mjs")
+	_, found, ok := bytes.Cut(out, []byte("\nDASHBOARD "))
+	var sections []sectionFound
+	if !ok || json.Unmarshal(found, &sections) != nil || len(sections) < 10 {
+		t.Fatalf("%s", out)
+	}
+	for _, section := range sections {
+		t.Run(section.Name, func(t *testing.T) {
+			t.Logf("%d ms", section.Ms)
+			for _, failure := range section.Failures {
+				t.Error(failure)
+			}
+		})
+	}
+	d.searchFor("admin", "reader", "crowd", "code")
+}
+
+// browse logs in with a code and runs a program of testdata/dashboard.
+func (d *dashboardSite) browse(modules, program string, env ...string) []byte {
+	d.t.Helper()
+	code, err := d.g.CreateLogInCode(d.t.Context())
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	d.given["code"] = code.Code
 	given, err := json.Marshal(d.given)
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	out := d.runNode(modules, "dashboard.mjs", "DASHBOARD_URL=http://"+d.g.address+dashboard.Prefix, "DASHBOARD_GIVEN="+string(given), "DASHBOARD_CHROMIUM=/usr/lib/chromium/chromium-headless-shell")
-	if !bytes.Contains(out, []byte(`{"failures":[]}`)) {
-		t.Errorf("%s", out)
-	}
+	return d.runNode(modules, filepath.Join("dashboard", program), append([]string{
+		"DASHBOARD_URL=http://" + d.g.address + dashboard.Prefix, "DASHBOARD_GIVEN=" + string(given), "DASHBOARD_CHROMIUM=/usr/lib/chromium/chromium-headless-shell",
+	}, env...)...)
 }
 
-// runNode runs a program of testdata with packages of npm.
+// runNode runs a program of testdata, beside the others of its directory, with packages of npm.
 func (s *site) runNode(modules, program string, env ...string) []byte {
 	s.t.Helper()
 	dir := s.t.TempDir()
-	text, err := os.ReadFile(filepath.Join("testdata", program))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, program), text, 0o600); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(filepath.Join("testdata", program)))); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(s.t.Context(), "node", program)
+	cmd := exec.CommandContext(s.t.Context(), "node", filepath.Base(program))
 	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Errorf("%s: %v", program, err)
 	}
 	return out
+}
+
+// searchFor reports files of the installation that hold what was given under these names.
+func (d *dashboardSite) searchFor(names ...string) {
+	d.t.Helper()
+	for path, data := range d.filesBelow(d.state) {
+		for _, name := range names {
+			if text, _ := d.given[name].(string); text != "" && bytes.Contains(data, []byte(text)) {
+				d.t.Errorf("%s holds the %s", path, name)
+			}
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package app_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
+	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
@@ -63,13 +68,14 @@ func (d *dashboardSite) fill() {
 	d.given["pushed"] = d.run("commits", "Write notes about the parser", "parser-notes")
 	d.given["held"] = d.run("guarded", "Tell agents about the build", "agents-file")
 	d.given["session"] = "agent:main:demo"
+	d.say("agent:main:demo", "Write main.go")
 	box, err := d.g.CreateSandbox(d.t.Context(), &api.CreateSandbox{TimeoutSeconds: 3600})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.given["sandbox"] = box.ID
+	d.given["admin"] = d.token(access.Spec{Scope: access.Admin, Name: "admin"})
 	d.given["reader"] = d.token(access.Spec{Scope: access.Read, Account: "somebody-else", Name: "reader"})
-	d.given["runner"] = d.token(access.Spec{Scope: access.Run, Account: "somebody-else", Name: "runner"})
 }
 
 // run carries a run out and returns its id.
@@ -93,4 +99,62 @@ func (d *dashboardSite) token(spec access.Spec) string {
 		d.t.Fatal(err)
 	}
 	return text.Reveal()
+}
+
+// say says something in a session and waits for the answer.
+func (d *dashboardSite) say(key, message string) {
+	d.t.Helper()
+	task, err := d.g.Send(d.t.Context(), key, &api.SendRequest{Message: message}, "")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := d.g.TaskEvents(d.t.Context(), task.ID, 0, func(api.Event) error { return nil }); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// filesBelow returns the files below a directory by their paths.
+func (s *site) filesBelow(dir string) map[string][]byte {
+	s.t.Helper()
+	all := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil //nolint:nilerr // what is removed meanwhile holds nothing
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			all[path] = data
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// crowd puts ten thousand runs and sessions of one account into the database, one run
+// with a hundred thousand events, and one whose answer is a line of ten megabytes.
+func (d *dashboardSite) crowd() {
+	d.t.Helper()
+	db, err := store.Open(d.t.Context(), filepath.Join(d.state, "atoll.db"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer db.Close()
+	d.given["crowd"] = d.token(access.Spec{Scope: access.Run, Account: "crowd", Name: "crowd"})
+	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000000002"
+	const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+	for _, statement := range []struct {
+		text string
+		args []any
+	}{
+		{numbers + `INSERT INTO runs SELECT printf('run-%026d', i), 'crowd', variant, request, step, json_set(receipt, '$.id', printf('run-%026d', i), '$.account', 'crowd'), created_at_ms - i * 60000, changed_at_ms FROM runs, n WHERE id = ?`, []any{10_000, d.given["pushed"]}},
+		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd'), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},
+		{numbers + `INSERT INTO run_events SELECT ?, i, 0, json_object('seq', i, 'at', '2026-01-01T00:00:00Z', 'type', 'log', 'text', printf('line %d', i)) FROM n`, []any{100_000, d.given["long"]}},
+		{`UPDATE runs SET receipt = json_set(receipt, '$.text', ?) WHERE id = ?`, []any{strings.Repeat("wide ", 2<<20), d.given["wide"]}},
+	} {
+		if _, err := db.ExecContext(d.t.Context(), statement.text, statement.args...); err != nil {
+			d.t.Fatal(err)
+		}
+	}
 }

@@ -62,7 +62,7 @@ export async function call<T>(method: string, path: string, body?: unknown, abor
   const init: RequestInit = { signal: abort ?? null };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
-    init.headers = { "Content-Type": "application/json" };
+    init.headers = { "Content-Type": "application/json", Prefer: "respond-async" };
   }
   const response = await request(method, path, init);
   if (!response.ok) throw new ApiError(await problemOf(response));

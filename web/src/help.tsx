@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Place } from "./places";
 
 const keys: [string, string][] = [["Ctrl K", "go to anything"], ["/", "filter"], ["j k", "next, previous"], ["Enter", "open"], ["x", "mark to compare"], ["Esc", "back to the list"], ["?", "this help"]];
@@ -6,7 +6,7 @@ const keys: [string, string][] = [["Ctrl K", "go to anything"], ["/", "filter"],
 /** Help lists the keys. */
 export function Help({ places, onClose }: { places: Place[]; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="help" aria-label="Keys" onClose={onClose}>
       <div class="title"><h2>Keys</h2><span class="grow" /><button type="button" onClick={() => dialog.current?.close()}>Close</button></div>

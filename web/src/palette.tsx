@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call, may } from "./api";
 import type { Runs, Sandboxes, Sessions } from "./api-types";
 import { printable } from "./parts/format";
@@ -18,7 +18,7 @@ export function Palette({ places, onClose }: { places: Place[]; onClose: () => v
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const found = useFound(text.trim());
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const own: Entry[] = places.map((place) => ({ title: place.title, kind: "page", to: link(place.page), key: `g ${place.key}` }));
   if (may("run")) own.push({ title: "Start a run", kind: "action", to: link("runs", "", { start: "1" }), key: "" });
   if (may("admin")) own.push({ title: "Verify the audit log", kind: "action", to: link("audit"), key: "" });

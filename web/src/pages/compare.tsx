@@ -50,7 +50,7 @@ function Compared({ a, b }: { a: string; b: string }) {
         <>
           <Card title="Two runs">
             <table class="plain compare">
-              <thead><tr><th></th><th><a href={link("runs", a)}>{a}</a></th><th><a href={link("runs", b)}>{b}</a></th><th class="right">Change</th></tr></thead>
+              <thead><tr><td /><th><a href={link("runs", a)}>{a}</a></th><th><a href={link("runs", b)}>{b}</a></th><th class="right">Change</th></tr></thead>
               <tbody>
                 {rows.map(([title, of, shown]) => <tr key={title} class={of(first) === of(second) ? "" : "differs"}><th scope="row">{title}</th><td>{shown(first)}</td><td>{shown(second)}</td><td /></tr>)}
                 {figures.map(([title, of, shown]) => <tr key={title} class={of(first) === of(second) ? "" : "differs"}><th scope="row">{title}</th><td>{shown(of(first))}</td><td>{shown(of(second))}</td><td class="right">{change(of(first), of(second))}</td></tr>)}

@@ -21,7 +21,7 @@ const tabs = { timeline: "Timeline", changes: "Changes", calls: "Calls", audit: 
 /** RunPage shows one run: what it was, what happens in it, what came of it. */
 export function RunPage({ id }: { id: string }) {
   const path = `/api/v1/ai/runs/${encodeURIComponent(id)}`;
-  const { run, steps } = useRun(id);
+  const { run, steps, known } = useRun(id);
   const tab = tabOf(tabs);
   return (
     <div class="page">
@@ -30,7 +30,7 @@ export function RunPage({ id }: { id: string }) {
           <Head run={data} onCancel={() => void call("DELETE", path)} />
           <Tabs page="runs" id={id} tabs={tabs} at={tab} />
           <Panel tab={tab}>
-            {tab === "timeline" && <><Answer run={data} /><Timeline steps={steps} begun={Date.parse(data.created)} over={data.step === "done"} /></>}
+            {tab === "timeline" && <><Answer run={data} /><Timeline steps={steps} known={known} begun={Date.parse(data.created)} over={data.step === "done"} /></>}
             {tab === "changes" && <Changes run={data} steps={steps} />}
             {tab === "calls" && <Calls path={path} />}
             {tab === "audit" && <RunAudit id={data.id} />}
@@ -113,8 +113,8 @@ function RunAudit({ id }: { id: string }) {
 
 const mostEvents = 200000;
 
-/** useRun follows a run and its events and returns its steps; the object is the same, its count changes. */
-function useRun(id: string): { run: Resource<Run>; steps: Steps } {
+/** useRun follows a run and its events and returns its steps, which are added to, and how many events they are of. */
+function useRun(id: string): { run: Resource<Run>; steps: Steps; known: number } {
   const [state, setState] = useState<{ run?: Run; problem?: Problem; steps: Steps; count: number }>({ steps: new Steps(), count: 0 });
   useEffect(() => {
     let steps = new Steps();
@@ -131,5 +131,5 @@ function useRun(id: string): { run: Resource<Run>; steps: Steps } {
       setState((old) => ({ ...(run ?? old.run ? { run: (run ?? old.run) as Run } : {}), ...(message.problem ? { problem: message.problem } : {}), steps, count: old.count + fresh.length }));
     });
   }, [id]);
-  return { run: { data: state.run, problem: state.problem, stale: state.problem !== undefined && state.run !== undefined, reload: () => undefined }, steps: state.steps };
+  return { run: { data: state.run, problem: state.problem, stale: state.problem !== undefined && state.run !== undefined, reload: () => undefined }, steps: state.steps, known: state.count };
 }

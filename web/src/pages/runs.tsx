@@ -66,17 +66,17 @@ function RunsPage() {
 function columns(marked: string[], mark: (key: string) => void): Column<Run>[] {
   const bound = me.value?.account !== undefined && me.value.account !== "";
   const all: Column<Run>[] = [
-    { title: "State", width: "100px", cell: (run) => <State is={stateOf(run)} /> },
-    { title: "Task", width: "minmax(140px, 3fr)", cell: (run) => printable(run.task ?? "", 200) },
-    { title: "Agent", width: "minmax(90px, 1fr)", wide: true, cell: (run) => run.graphId },
-    { title: "Model", width: "minmax(80px, 1fr)", wide: true, cell: (run) => run.model || "–" },
-    { title: "Result", width: "minmax(100px, 1.2fr)", wide: true, cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
-    { title: "Account", width: "90px", wide: true, cell: (run) => run.account ?? "" },
-    { title: "Cost", width: "76px", right: true, wide: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
-    { title: "Took", width: "96px", right: true, wide: true, cell: (run) => duration(tookOf(run, now.value)) },
-    { title: "Begun", width: "84px", right: true, cell: (run) => <Ago at={run.created} /> },
-    { title: "Run", width: "100px", wide: true, cell: (run) => <Id value={run.id} /> },
-    { title: "Compare", width: "66px", wide: true, right: true, cell: (run) => <input type="checkbox" tabIndex={-1} aria-label={`Compare ${run.id}`} checked={marked.includes(run.id)} onChange={() => mark(run.id)} /> },
+    { title: "State", width: "82px", cell: (run) => <State is={stateOf(run)} /> },
+    { title: "Task", width: "minmax(140px, 4fr)", cell: (run) => printable(run.task ?? "", 200) },
+    { title: "Agent", width: "minmax(70px, 1fr)", wide: true, cell: (run) => run.graphId },
+    { title: "Model", width: "minmax(70px, 1fr)", wide: true, cell: (run) => run.model || "–" },
+    { title: "Result", width: "minmax(90px, 1.2fr)", wide: true, cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
+    { title: "Account", width: "minmax(50px, .7fr)", wide: true, cell: (run) => run.account ?? "" },
+    { title: "Cost", width: "66px", right: true, wide: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
+    { title: "Took", width: "86px", right: true, wide: true, cell: (run) => duration(tookOf(run, now.value)) },
+    { title: "Begun", width: "80px", right: true, cell: (run) => <Ago at={run.created} /> },
+    { title: "Run", width: "92px", wide: true, cell: (run) => <Id value={run.id} /> },
+    { title: "Compare", width: "58px", wide: true, right: true, cell: (run) => <input type="checkbox" tabIndex={-1} aria-label={`Compare ${run.id}`} checked={marked.includes(run.id)} onChange={() => mark(run.id)} /> },
   ];
   return all.filter((column) => column.title !== "Account" || !bound);
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { duration, money, printable } from "../parts/format";
+import { count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
 import { Markdown } from "../parts/markdown";
 import { Card, Empty } from "../parts/parts";
@@ -7,8 +7,8 @@ import { changeOf, countsOf, type Step, type Steps } from "./steps";
 
 const most = 150;
 
-/** Timeline shows the steps of a run, a part of them at a time: the last while it is under way, the first when it is over. */
-export function Timeline({ steps, begun, over }: { steps: Steps; begun: number; over: boolean }) {
+/** Timeline shows the steps of a run, a part of them at a time: the last while it is under way, the first when it is over. Steps are added to in place, so known says that there are more. */
+export function Timeline({ steps, begun, over }: { steps: Steps; known: number; begun: number; over: boolean }) {
   const [chosen, setChosen] = useState<number>();
   const all = steps.all;
   const from = Math.max(0, Math.min(chosen ?? (over ? 0 : all.length - most), all.length - most));
@@ -18,7 +18,7 @@ export function Timeline({ steps, begun, over }: { steps: Steps; begun: number; 
   const pager = all.length > most && (
     <div class="row pager">
       <button type="button" disabled={from === 0} onClick={() => setChosen(Math.max(0, from - most))}>Earlier</button>
-      <span class="faint">{from + 1} to {from + shown.length} of {all.length}</span>
+      <span class="faint">{count(from + 1)} to {count(from + shown.length)} of {count(all.length)}</span>
       <button type="button" disabled={from + most >= all.length} onClick={() => setChosen(from + most)}>Later</button>
       {chosen !== undefined && !over && <button type="button" onClick={() => setChosen(undefined)}>Follow</button>}
     </div>

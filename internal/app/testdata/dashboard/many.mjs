@@ -1,0 +1,51 @@
+// Ten thousand rows, a hundred thousand events, lines of megabytes.
+import { check, given, logIn, open, patience, section, shows, visit } from "./kit.mjs";
+
+const mostRows = 60;
+
+export async function many() {
+  const page = await open();
+  await logIn(page, given.crowd);
+  await section("10,000 rows", () => rows(page));
+  await section("100,000 events and long lines", () => long(page));
+  await page.context().close();
+}
+
+async function rows(page) {
+  for (const [place, label] of [["runs", "Runs"], ["sessions", "Sessions"]]) {
+    await visit(page, place);
+    const grid = page.getByRole("grid", { name: label });
+    await grid.waitFor();
+    for (const where of [0, 3000, 9000, 1e9]) {
+      await grid.evaluate((element, top) => { element.scrollTop = top; }, where);
+      await page.waitForFunction(() => document.querySelectorAll("[role=grid] [role=row]").length > 5);
+      const count = await grid.locator("[role=row]").count();
+      check(`${place} has ${count} rows in the document`, count <= mostRows);
+    }
+  }
+  await visit(page, "runs", "10,000 runs");
+  // The end of the list is reached, page by page.
+  const grid = page.getByRole("grid", { name: "Runs" });
+  await grid.focus();
+  const deadline = Date.now() + patience;
+  for (let count = 0; count < 10001 && Date.now() < deadline;) {
+    await page.keyboard.press("End");
+    count = Number(await grid.getAttribute("aria-rowcount"));
+  }
+  check(`the list ends at ${await grid.getAttribute("aria-rowcount")}`, (await grid.getAttribute("aria-rowcount")) === "10001");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#\/runs\/run-/);
+}
+
+/** What is long is cut or shown in part. */
+async function long(page) {
+  await visit(page, `runs/${given.long}`, "of 100,000");
+  const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+  check(`the page has ${nodes} elements`, nodes < 4000);
+  await page.getByRole("button", { name: "Later" }).first().click();
+  await shows(page, "151 to 300", "the next steps");
+  await visit(page, `runs/${given.wide}`, "more characters");
+  const shown = await page.evaluate(() => document.querySelector("main")?.textContent?.length ?? 0);
+  check(`${shown} characters of a line of megabytes are in the document`, shown < 200000);
+}

@@ -1,0 +1,113 @@
+// Every page: with something on it in both themes, with nothing, and for somebody who
+// may not see it.
+import { check, given, logIn, look, open, section, shows, visit } from "./kit.mjs";
+
+const full = {
+  now: "push 1 commits", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", approvals: "push 1 commits", code: "parser-notes",
+  cost: "By model", audit: "allowed", catalogue: "sandbox:agent", policy: "sandbox.mode is all", access: "reader", health: "configuration",
+  [`runs/${given.run}`]: "Timeline", [`runs/${given.failed}`]: "agent_failed", [`runs/${given.pushed}?tab=changes`]: "github.example.com", [`runs/${given.run}?tab=calls`]: "small",
+  [`runs/${given.run}?tab=audit`]: "model", [`runs/${given.run}?tab=raw`]: "graphId", [`runs/compare?a=${given.run}&b=${given.failed}`]: "Two runs",
+  [`sessions/${encodeURIComponent(given.session)}`]: "main.go", [`sandboxes/${given.sandbox}`]: "Memory", [`code/parser-notes`]: "github.example.com",
+  "cost?by=run": "Run", "cost?by=agent&days=1": "By agent", "policy?tool=exec&path=%2Fworkspace%2Fx": "Tool exec", nowhere: "no such page",
+};
+
+export async function pages(page) {
+  await section("pages", async () => {
+    for (const [place, text] of Object.entries(full)) {
+      await page.emulateMedia({ colorScheme: "dark" });
+      await visit(page, place, text);
+      await look(page, `${place}, dark`);
+      await page.emulateMedia({ colorScheme: "light" });
+      await look(page, `${place}, light`, ["color-contrast"]);
+    }
+    await page.emulateMedia({ colorScheme: "dark" });
+  });
+  await section("run", () => oneRun(page));
+  await section("verbs", () => verbs(page));
+}
+
+/** A run has its state, its cost and its steps; what an agent wrote is text. */
+async function oneRun(page) {
+  await visit(page, `runs/${given.run}`);
+  await page.locator(".timeline li").first().waitFor();
+  check("the run is not done", (await page.locator(".title .state.good", { hasText: "done" }).count()) === 1);
+  check("the run has no cost", (await page.locator("dd", { hasText: "$0.0001" }).count()) === 1 && (await page.locator(".facts", { hasText: "Calls1" }).count()) === 1);
+  check("the task is not shown", (await page.getByText("<img src=x").count()) > 0);
+  const words = await page.locator("main").innerText();
+  check("escapes or marks of direction are shown", !/[\u001b\u0007\u202a-\u202e]/.test(words));
+  check("an agent's words became an element", (await page.locator("main img").count()) === 0 && !(await page.evaluate(() => globalThis.pwned)));
+  await visit(page, `runs/${given.failed}`);
+  await page.getByRole("alert").waitFor();
+  check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
+}
+
+/** What pages do: explain, verify, say something, start a run and cancel it, answer. */
+async function verbs(page) {
+  await visit(page, "audit");
+  await page.getByRole("button", { name: "Verify the chain" }).click();
+  await shows(page, "whole", "audit");
+  await visit(page, "sessions/agent:main:fresh");
+  await page.getByLabel("Message", { exact: true }).fill("Write main.go");
+  await page.keyboard.press("Enter");
+  await shows(page, "go vet", "a conversation");
+  await page.locator(".said .tool").first().waitFor();
+  await page.locator("summary", { hasText: "exec" }).click();
+  await shows(page, "exit code 0", "a tool call");
+  await startAndCancel(page);
+  await answer(page);
+}
+
+async function startAndCancel(page) {
+  await visit(page, "runs");
+  await page.getByRole("button", { name: "Start a run" }).click();
+  await page.locator("form.start select").first().selectOption("waits");
+  await page.getByRole("textbox", { name: "Task" }).fill("Wait for a long time");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.waitForURL(/#\/runs\/run-/);
+  await shows(page, "executing", "a run under way");
+  await visit(page, "now", "Wait for a long time");
+  await page.getByText("Wait for a long time").click();
+  await page.getByRole("button", { name: "Cancel" }).first().click();
+  const sure = page.getByRole("dialog").getByRole("button", { name: "Cancel" });
+  check("cancelling is confirmed at once", await sure.isDisabled());
+  await sure.click();
+  await shows(page, "cancelled", "a cancelled run");
+}
+
+/** The answer carries the hash of what was shown, and asks with the name of the object. */
+async function answer(page) {
+  await visit(page, `approvals?run=${given.held}`, "protected-path");
+  await shows(page, "AGENTS.md", "the evidence");
+  const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().includes("/approvals/"));
+  await page.getByRole("button", { name: "Deny" }).click();
+  check("the answer has no hash", /"hash":"[0-9a-f]{64}"/.test((await sent).postData() ?? ""));
+  await shows(page, "denied", "an answered question");
+  check("an answered question can be answered", (await page.getByRole("button", { name: "Deny" }).count()) === 0);
+}
+
+const empty = {
+  now: "Nothing runs", runs: "No runs yet", sessions: "No sessions yet", sandboxes: "No sandboxes yet", approvals: "Nothing waits for a person", code: "No commits wait", cost: "Nothing was spent", "audit?kind=exec": "No record matches",
+};
+const refused = { access: "scope admin", health: "bound to one", [`runs/${given.run}`]: "Not found", [`sandboxes/${given.sandbox}`]: "Not found", [`approvals/${"x".repeat(13)}`]: "Not found", [`runs/${given.run}?tab=calls`]: "Not found" };
+
+export async function others() {
+  await section("nothing there, and not allowed", async () => {
+    const page = await open();
+    await logIn(page, given.reader);
+    for (const [place, text] of [...Object.entries(empty), ...Object.entries(refused)]) {
+      await visit(page, place, text);
+      await look(page, `${place}, empty`);
+    }
+    for (const [place, label] of [["runs", "Start a run"], ["sessions", "New session"], ["audit?kind=exec", "Verify the chain"]]) {
+      await visit(page, place, empty[place]);
+      check(`a token that reads has the button ${label}`, (await page.getByRole("button", { name: label }).count()) === 0);
+    }
+    await visit(page, `sessions/${encodeURIComponent(given.session)}`, "needs the scope run");
+    check("another account's session is shown", (await page.getByText("main.go").count()) === 0);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.waitForSelector("form");
+    await page.goBack();
+    check("something is shown after the log-out", (await page.locator("nav.rail").count()) === 0);
+    await page.context().close();
+  });
+}
