@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/apistage"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/browserstage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 )
 
@@ -89,6 +90,9 @@ func All() []Bench {
 		}, false},
 		{"api", "sandboxes that a program makes through the gateway, beside atoll run and the wire; 200 of them", func(ctx context.Context, o Options) (*Report, error) {
 			return staged("api")(apistage.Measure(ctx, o.Atoll, o.Progress))
+		}, false},
+		{"browser", "browsers in sandboxes, beside the same program on the host and Playwright; ten at once", func(ctx context.Context, o Options) (*Report, error) {
+			return staged("browser")(browserstage.Measure(ctx, o.Progress))
 		}, false},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}

@@ -88,6 +88,9 @@ func (n *Internet) Asked() []string {
 	return append([]string{}, n.asked...)
 }
 
+// Secure returns the address of the web server with TLS, for those who reach it directly.
+func (n *Internet) Secure() string { return n.secure.Addr().String() }
+
 // Route has a port of every name lead to another server than the web server.
 func (n *Internet) Route(port, address string) {
 	n.mu.Lock()
