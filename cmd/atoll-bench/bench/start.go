@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/bwrapfloor"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -92,7 +93,7 @@ func newStartStage(ctx context.Context, o Options) (_ *startStage, err error) {
 		return nil, err
 	}
 	s.limits = p.Spec.Limits.WithDefaults(p.Spec.Limits.Defaults)
-	s.guest, s.filter, s.rest = filepath.Join(s.dir, "guest"), filepath.Join(s.dir, "filter"), floorRest()
+	s.guest, s.filter, s.rest = filepath.Join(s.dir, "guest"), filepath.Join(s.dir, "filter"), bwrapfloor.Rest()
 	return s, errors.Join(os.WriteFile(s.guest, program, 0o755), os.WriteFile(s.filter, filter, 0o600))
 }
 
