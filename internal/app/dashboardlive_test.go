@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func TestDashboardLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkOperators(t, g)
 	code, err := g.CreateLogInCode(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -38,5 +40,27 @@ func TestDashboardLive(t *testing.T) {
 	out := s.runNode(modules, "dashboardlive.mjs", "DASHBOARD_URL=http://"+g.address+dashboard.Prefix, "DASHBOARD_GIVEN="+string(given), "DASHBOARD_CHROMIUM=/usr/lib/chromium/chromium-headless-shell")
 	if !bytes.Contains(out, []byte(`{"failures":[]}`)) {
 		t.Errorf("%s", out)
+	}
+}
+
+// checkOperators asks what pages of operators show.
+func checkOperators(t *testing.T, g *gatewayProcess) {
+	t.Helper()
+	budgets, err := g.Budgets(t.Context())
+	if err != nil || len(budgets.Budgets) < 2 {
+		t.Errorf("%+v, %v", budgets, err)
+	}
+	shown, err := g.Config(t.Context(), api.ConfigQuery{})
+	if err != nil || !slices.ContainsFunc(shown.Settings, func(s api.Setting) bool { return s.Key == "sandbox.mode" && s.Source != "" }) {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	if _, err := g.Images(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if relays, err := g.Relays(t.Context(), api.RelayQuery{}); err != nil || relays.Total != 0 {
+		t.Errorf("%+v, %v", relays, err)
+	}
+	if _, err := g.Relay(t.Context(), "run-none"); err == nil {
+		t.Error("there is a record of no run")
 	}
 }

@@ -188,6 +188,10 @@ export interface Budget {
   usd?: number;
 }
 
+export interface Budgets {
+  budgets: Array<SpendBudget>;
+}
+
 export interface Call {
   args: string;
   id: string;
@@ -200,6 +204,13 @@ export interface Check {
   promised: string;
   ring: string;
   status: string;
+}
+
+export interface Config {
+  agent: string;
+  /** Of the configuration file. */
+  path: string;
+  settings: Array<Setting>;
 }
 
 export interface CostOfRun {
@@ -489,6 +500,27 @@ export interface HistoryMessage {
   role: "user" | "assistant" | "tool";
 }
 
+export interface Image {
+  added: string;
+  digest?: string;
+  files: number;
+  id: string;
+  names: Array<string>;
+  /** Its layers lie on the host's own programs. */
+  onHost?: boolean;
+  problem?: string;
+  /** Bytes. */
+  size: number;
+  /** Where it came from. */
+  source: string;
+  /** Sandboxes. */
+  usedBy: number;
+}
+
+export interface Images {
+  images: Array<Image>;
+}
+
 export interface LiveHealth {
   /** Why not, for callers of every account. */
   detail?: string;
@@ -726,6 +758,49 @@ export interface Recreated {
   discarded?: boolean;
   /** Files that the agent had changed, now in aside. */
   moved?: Array<string>;
+}
+
+export interface RelayFinding {
+  commit?: string;
+  detail?: string;
+  path?: string;
+  rule: string;
+  verdict: string;
+}
+
+export interface RelayPush {
+  /** Say yes to what waits for a person. */
+  approve?: boolean;
+}
+
+export interface RelayRecord {
+  account?: string;
+  agent?: string;
+  approvedBy?: string;
+  branch: string;
+  changed: string;
+  /** The agent's, parents first. */
+  commits?: Array<string>;
+  deniedBy?: string;
+  /** That they change. */
+  files: number;
+  /** What the content policy found. */
+  findings?: Array<RelayFinding>;
+  /** The agent failed: a person decides whether it is pushed. */
+  held?: boolean;
+  /** The same in words. */
+  note: string;
+  pullRequest?: string;
+  run: string;
+  /** The step that it came to, such as judged, waiting, blocked, pushed or done. */
+  state: string;
+  /** Why the last attempt ended. */
+  trouble?: string;
+}
+
+export interface RelayRecords {
+  relays: Array<RelayRecord>;
+  total: number;
 }
 
 export interface Removal {
@@ -1032,6 +1107,34 @@ export interface SessionPatch {
 export interface Sessions {
   next?: string;
   sessions: Array<Session>;
+}
+
+export interface Setting {
+  key: string;
+  line?: number;
+  /** Where it is written in the file. */
+  path?: string;
+  /** agent, global, default, derived or project. */
+  source: string;
+  value: string;
+}
+
+export interface SpendBudget {
+  account: string;
+  /** Of a day: at this pace, at its end. */
+  expectedMicroUsd?: number;
+  /** The key of the configuration that has the limit. */
+  from?: string;
+  /** The limit. */
+  microUsd: number;
+  /** Of an account over all time, or in this day (UTC). */
+  scope: "account" | "day";
+  spentMicroUsd: number;
+  spentTokens: number;
+  /** The limit. */
+  tokens: number;
+  /** Calls whose money nobody knows. */
+  unpricedCalls?: number;
 }
 
 export interface StartBrowser {

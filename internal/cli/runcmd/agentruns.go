@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -34,14 +35,20 @@ func (o *agentOptions) conversation(cmd *cobra.Command, e *env) (message string,
 	return all[last].Text, all[:last], nil
 }
 
-// maxPiece is how much of an agent's words is held back for a whole line.
-const maxPiece = 512
+// The bounds of pieces of an agent's words. Each is an event of the run.
+const (
+	maxPiece  = 512                    // bytes that are held back for a whole line
+	pieceTime = 150 * time.Millisecond // that words are held back
+	maxPieces = 4000                   // of a run; after them, words are held back for a whole line
+)
 
 // eventLines prints what happens, a line each. What the agent says comes in
-// pieces of a word: they are put together to lines.
+// pieces of a word: they are put together to those of a moment.
 type eventLines struct {
-	env  *env
-	text bytes.Buffer
+	env     *env
+	text    bytes.Buffer
+	printed time.Time // when words were printed last
+	pieces  int
 }
 
 func (l *eventLines) event(e agent.Event) {
@@ -51,15 +58,25 @@ func (l *eventLines) event(e agent.Event) {
 		return
 	}
 	l.text.WriteString(e.Text)
-	if l.text.Len() > maxPiece || bytes.HasSuffix(l.text.Bytes(), []byte("\n")) {
+	if l.text.Len() > maxPiece || bytes.HasSuffix(l.text.Bytes(), []byte("\n")) || l.isDue() {
 		l.flush()
 	}
+}
+
+// isDue reports whether words have been held back long enough.
+func (l *eventLines) isDue() bool {
+	if l.pieces >= maxPieces || time.Since(l.printed) < pieceTime {
+		return false
+	}
+	l.pieces++
+	return true
 }
 
 func (l *eventLines) flush() {
 	if l.text.Len() > 0 {
 		l.print(agent.Event{Type: agent.TextDelta, Text: l.text.String()})
 		l.text.Reset()
+		l.printed = time.Now()
 	}
 }
 

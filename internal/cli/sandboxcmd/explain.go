@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/policy/settings"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/plan"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
@@ -194,7 +195,7 @@ func newExplanation(ctx context.Context, s *provide.Settings, p *plan.Plan, back
 }
 
 func explainSandbox(ctx context.Context, s *provide.Settings, p *plan.Plan, backend provide.Backend) explainedSandbox {
-	box := console.WithoutSecrets(s.Config, p.Agent)
+	box := settings.WithoutSecrets(s.Config, p.Agent)
 	drift, _ := workspace.DriftOf(p.Layout) // a copy that cannot be read has no drift to show
 	return explainedSandbox{
 		Mode: box.Mode, Scope: box.Scope, ScopeKey: p.ScopeKey, Backend: backend,

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/policy/settings"
 )
 
 // NewConfigCommand returns the command `atoll config`.
@@ -122,22 +123,22 @@ func newConfigShowCommand(e *env) *cobra.Command {
 }
 
 func runConfigShow(e *env, id string, asJSON bool) error {
-	settings, err := e.Load()
+	loaded, err := e.Load()
 	if err != nil {
 		return e.ConfigError(err, asJSON)
 	}
 	if id == "" {
-		id = settings.Config.DefaultAgent()
+		id = loaded.Config.DefaultAgent()
 	}
-	agent, err := settings.Config.Resolve(id)
+	agent, err := loaded.Config.Resolve(id)
 	if err != nil {
 		return e.ConfigError(console.WithCode(console.ExitUsage, err), asJSON)
 	}
-	agent.Sandbox = console.WithoutSecrets(settings.Config, agent)
-	values := console.Flatten(agent)
+	agent.Sandbox = settings.WithoutSecrets(loaded.Config, agent)
+	values := settings.Flatten(agent)
 	if asJSON {
-		return e.PrintJSON(console.WithProject(settings.Project, map[string]any{
-			"agentId": agent.ID, "path": settings.Location.Path, "workspace": agent.Workspace,
+		return e.PrintJSON(console.WithProject(loaded.Project, map[string]any{
+			"agentId": agent.ID, "path": loaded.Location.Path, "workspace": agent.Workspace,
 			"sandbox": agent.Sandbox, "origins": agent.Origins,
 		}))
 	}
@@ -146,6 +147,6 @@ func runConfigShow(e *env, id string, asJSON bool) error {
 		t.Add(key, values[key], console.OriginText(agent.Origins[key]))
 	}
 	t.Print(e.Out)
-	e.PrintProject(settings.Project)
+	e.PrintProject(loaded.Project)
 	return nil
 }

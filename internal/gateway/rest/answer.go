@@ -3,6 +3,8 @@ package rest
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"strings"
 
@@ -21,8 +23,12 @@ func (c *call) answer(status int, v any) error {
 		return err
 	}
 	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
 	h.Add("Vary", "Accept-Encoding")
+	if status == http.StatusOK && c.r.Method == http.MethodGet && c.isKnown(b.Bytes()) {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", "application/json")
 	if b.Len() < minCompressed || !takesGzip(c.r) {
 		c.w.WriteHeader(status)
 		_, err := c.w.Write(b.Bytes())
@@ -35,6 +41,20 @@ func (c *call) answer(status int, v any) error {
 		return err
 	}
 	return z.Close()
+}
+
+// isKnown gives the answer its ETag, and reports whether the caller has it already. The
+// tag is weak: the same answer may be sent compressed.
+func (c *call) isKnown(body []byte) bool {
+	sum := sha256.Sum256(body)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	c.w.Header().Set("ETag", "W/"+tag)
+	for part := range strings.SplitSeq(strings.Join(c.r.Header.Values("If-None-Match"), ","), ",") {
+		if strings.TrimPrefix(strings.TrimSpace(part), "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // takesGzip reads the Accept-Encoding header.

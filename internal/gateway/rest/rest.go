@@ -40,6 +40,9 @@ type Options struct {
 	// Tokens lists the tokens of callers. Nil lists none.
 	Tokens func(context.Context) ([]access.Token, error)
 
+	Settings   Settings
+	AgentNames []string // of the configuration
+	Relay      Relay    // nil if there is none
 	// Usage returns what running sandboxes use. Nil measures nothing.
 	Usage func(context.Context) ([]SandboxUse, error)
 	// Changed is told of topics of package live that have changed. Nil is told nothing.

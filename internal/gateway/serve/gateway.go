@@ -237,6 +237,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
 	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
+	options.Settings = restSettings{g.parts, g.accounts}
 	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager).Usage, g.changed
 	if g.config.Dashboard {
 		options.Web, options.PageURL = g.access, g.pageURL

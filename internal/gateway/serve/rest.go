@@ -23,6 +23,7 @@ import (
 func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
 		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p}, Choices: restChoices{p, r.Variants}, Examine: examine(p.Doctor),
+		Relay: restRelay{p}, AgentNames: p.Config.Agents(), Settings: restSettings{p, func(context.Context) (map[string]bool, error) { return nil, nil }},
 		Approvals: restApprovals{p.Commits.Approvals(), p.Commits}, Sync: p.Sync,
 		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,
 	}

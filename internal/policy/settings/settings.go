@@ -1,4 +1,5 @@
-package console
+// Package settings shows the settings of an agent to people, without secrets.
+package settings
 
 import (
 	"fmt"
