@@ -28,6 +28,9 @@ patch               patch
 qemu-aarch64-static qemu-user-static
 bash                bash
 systemd-analyze     systemd
+/usr/sbin/nft       nftables
+unshare             util-linux
+ip                  iproute2
 nginx               nginx-light
 promtool            prometheus
 tmux                tmux

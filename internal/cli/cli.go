@@ -7,6 +7,8 @@ package cli
 
 import (
 	"context"
+	"os"
+	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/setupcmd"
 	"github.com/atoll-run/atoll/internal/cli/sshcmd"
 	"github.com/atoll-run/atoll/internal/cli/synccmd"
+	"github.com/atoll-run/atoll/internal/cli/vmcmd"
 )
 
 // The groups in which help shows the verbs.
@@ -57,7 +60,7 @@ var verbs = map[string][]verb{
 		{"tool", sandboxcmd.NewToolCommand}, {"mcp", mcpcmd.NewMCPCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},
-	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}, {"context", newContextCommand}},
+	groupSetup: {{"config", setupcmd.NewConfigCommand}, {"doctor", setupcmd.NewDoctorCommand}, {"images", setupcmd.NewImagesCommand}, {"secrets", secretscmd.NewSecretsCommand}, {"volumes", sandboxcmd.NewVolumesCommand}, {"context", newContextCommand}, {"vm", newVMCommand}},
 	groupOther: {{"version", console.NewVersionCommand}},
 }
 
@@ -69,6 +72,15 @@ func newEgressCommand(e *console.Env) *cobra.Command {
 // newContextCommand returns the command `atoll context`.
 func newContextCommand(e *console.Env) *cobra.Command {
 	return contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.StateDir})
+}
+
+// newVMCommand returns the command `atoll vm`.
+func newVMCommand(e *console.Env) *cobra.Command {
+	home, _ := os.UserHomeDir() // without one, a path that begins with ~ is refused
+	return vmcmd.New(&vmcmd.Host{
+		In: e.In, Out: e.Out, Err: e.Err, Getenv: e.Getenv, Home: home, System: runtime.GOOS, Arch: runtime.GOARCH,
+		Config: func() string { return e.ConfigPath }, Exit: func(code int) error { return console.WithCode(code, nil) },
+	})
 }
 
 // agentVerbs are the verbs of the built-in presets, which are read when one is made.

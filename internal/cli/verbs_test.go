@@ -41,7 +41,8 @@ func TestChosenVerb(t *testing.T) {
 }
 
 // verbsWithoutJSON serve, copy, pass another program's output on, or only say that it is done.
-var verbsWithoutJSON = []string{"config untrust", "context add", "context rm", "context use", "cp", "docker", "gateway", "openclaw egress", "proxy", "sandbox cp", "shell", "ssh proxy", "token pair", "token revoke"}
+var verbsWithoutJSON = []string{"config untrust", "context add", "context rm", "context use", "cp", "docker", "gateway", "openclaw egress", "proxy", "sandbox cp", "shell", "ssh proxy", "token pair", "token revoke",
+	"vm delete", "vm down", "vm init", "vm logs", "vm onboard", "vm restart", "vm shell", "vm ssh", "vm up"}
 
 func TestVerbsThatPrintDataTakeJSON(t *testing.T) {
 	e := console.NewEnv(console.System())

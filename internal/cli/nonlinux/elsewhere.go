@@ -7,12 +7,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/cli/contextcmd"
+	"github.com/atoll-run/atoll/internal/cli/vmcmd"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/contexts"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -117,7 +119,7 @@ or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrong(err, "see `"+cmd.CommandPath()+" --help`") })
 	root.PersistentFlags().StringVar(&e.gateway, "gateway", "", "`URL` of a gateway on a Linux machine, or the name of a context")
 	root.AddCommand(newVersionCommand(e), newConfigCommand(e), newDoctorCommand(e), newRunsCommand(e), newPsCommand(e),
-		newExecCommand(e), newSyncCommand(e), newMCPCommand(e), newDashboardCommand(e), contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.stateDir}))
+		newExecCommand(e), newSyncCommand(e), newMCPCommand(e), newDashboardCommand(e), contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.stateDir}), newVMCommand(e))
 	for _, name := range LinuxOnly() {
 		root.AddCommand(newLinuxCommand(e, name))
 	}
@@ -138,6 +140,14 @@ func newLinuxCommand(e *env, name string) *cobra.Command {
 			return fmt.Errorf("atoll %s needs Linux, and this is %s; on this machine work with a gateway: atoll runs start --gateway URL", name, e.System)
 		},
 	}
+}
+
+// newVMCommand is the verb vm; its configuration file is the person's own.
+func newVMCommand(e *env) *cobra.Command {
+	return vmcmd.New(&vmcmd.Host{
+		In: e.In, Out: e.Out, Err: e.Err, Getenv: e.Getenv, Home: e.Home, System: e.System, Arch: runtime.GOARCH,
+		Config: func() string { return "" }, Exit: func(code int) error { return exitError(code) },
+	})
 }
 
 func newVersionCommand(e *env) *cobra.Command {

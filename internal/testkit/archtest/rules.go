@@ -38,7 +38,7 @@ func Rules() []Rule {
 // not exist yet.
 func layers() [][]string {
 	return [][]string{
-		{"api", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/logid", "internal/audit/traceparent", "internal/secret/tokencache", "internal/secret/secretstore", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev", "internal/h1", "internal/egress/hostname"},
+		{"api", "deploy", "images", "internal/errhint", "internal/version", "internal/lazyregexp", "internal/tailbuf", "internal/logid", "internal/audit/traceparent", "internal/secret/tokencache", "internal/secret/secretstore", "internal/fakellm", "internal/membudget", "internal/hostpath/blockdev", "internal/h1", "internal/egress/hostname"},
 		{"internal/config/json5", "internal/config/keyprovider", "internal/policy/shell", "internal/outbound", "internal/loopback", "internal/contexts", "internal/tool/diff", "internal/secret", "internal/metrics", "internal/filelock", "internal/wire", "internal/gateway/protocol", "internal/egress/preset"},
 		{"internal/confined", "internal/tracing", "internal/runtime/seccomp", "internal/runtime/cgroups", "internal/runtime/guestbin", "internal/runtime/blueprint"},
 		{"client", "internal/gateway/publicerr", "internal/hostpath", "internal/checkout", "internal/store", "internal/guest"},
@@ -106,7 +106,7 @@ func homes() map[string][]string {
 		"github.com/google/go-github":            {"internal/relay"},
 		"github.com/zricethezav/gitleaks":        {"internal/contentpolicy"},
 		"github.com/pelletier/go-toml":           {"internal/cli/agentcmd/mcpservers", "internal/cli/mcpcmd"},
-		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm", "internal/vm/lima"},
+		"go.yaml.in/yaml":                        {"internal/run/openclaw", "internal/runtime/image/npm", "internal/vm/lima", "internal/testkit/limatest"},
 		"filippo.io/age":                         {"internal/secret"},
 		"github.com/rogpeppe/go-internal/diff":   {"internal/tool/diff"},
 		"github.com/fsnotify/fsnotify":           {"internal/sandbox/follow"},

@@ -1,0 +1,270 @@
+//go:build linux
+
+package vmcmd_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/cli/vmcmd"
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/testkit/limatest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
+)
+
+func TestMain(m *testing.M) {
+	if limatest.Called() {
+		os.Exit(limatest.Main(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// mac is a machine with Lima, a project and a home directory.
+type mac struct {
+	*testing.T
+	home string
+	env  map[string]string
+}
+
+// newMac returns a machine whose limactl is the stand-in.
+func newMac(t *testing.T) *mac {
+	t.Helper()
+	need.Root(t, "virtual machines of the stand-in are mount namespaces")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mac{t, filepath.Join(dir, "home"), map[string]string{"ATOLL_STATE_DIR": filepath.Join(dir, "state")}}
+	for _, d := range []string{"home/project/src", "home/.openclaw/agents", "home/plugins/cadence", "lima", "bin"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.file("project/main.go", "package main\n", 0o644)
+	m.file(".openclaw-secrets.env", "# keys\nexport ANTHROPIC_API_KEY=sk-test-1234\n", 0o600)
+	m.file("plugins/cadence/step.json5", `{name: "cadence", needs: ["gateway"], check: "check.sh", apply: "apply.sh"}`, 0o644)
+	m.file("plugins/cadence/check.sh", "[ -e /var/lib/cadence ]\n", 0o644)
+	m.file("plugins/cadence/apply.sh", "mkdir -p /var/lib/cadence\n", 0o644)
+	if err := limatest.Install(filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	t.Setenv(limatest.HomeVariable, filepath.Join(dir, "lima"))
+	t.Setenv(limatest.VersionVariable, "2.1.0")
+	return m
+}
+
+func (m *mac) file(name, text string, mode os.FileMode) {
+	m.Helper()
+	if err := os.WriteFile(filepath.Join(m.home, name), []byte(text), mode); err != nil {
+		m.Fatal(err)
+	}
+}
+
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprint("exit ", int(e)) }
+
+// vm runs `atoll vm` and returns everything that it said.
+func (m *mac) vm(in string, args ...string) (string, error) {
+	m.Helper()
+	var out bytes.Buffer
+	cmd := vmcmd.New(&vmcmd.Host{
+		In: strings.NewReader(in), Out: &out, Err: &out, Getenv: func(name string) string { return m.env[name] }, Home: m.home, System: "linux", Arch: runtime.GOARCH,
+		Config: func() string { return "" }, Exit: func(code int) error { return exitCode(code) },
+	})
+	cmd.SetArgs(args)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err := cmd.ExecuteContext(m.Context())
+	return out.String(), err
+}
+
+// must is vm for what must work, with texts that it must say.
+func (m *mac) must(want string, args ...string) string {
+	m.Helper()
+	out, err := m.vm("", args...)
+	if err != nil || !strings.Contains(out, want) {
+		m.Fatalf("vm %s: %v (%s)\n%s\nwant %q", strings.Join(args, " "), err, errhint.Of(err), out, want)
+	}
+	return out
+}
+
+// refused is vm for what must fail for a reason.
+func (m *mac) refused(want string, args ...string) {
+	m.Helper()
+	out, err := m.vm("", args...)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		m.Errorf("vm %s: %v\n%s\nwant %q", strings.Join(args, " "), err, out, want)
+	}
+}
+
+// configure writes the profile with further keys.
+func (m *mac) configure(keys string) {
+	m.Helper()
+	state := m.env["ATOLL_STATE_DIR"]
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		m.Fatal(err)
+	}
+	text := fmt.Sprintf("{vm: {profiles: {work: {mounts: {project: '~/project', provision: '~/plugins'}, secrets: '~/.openclaw-secrets.env', port: %d, roles: {ghCli: false, cadence: true}, %s}}}}", freePort(m.T), keys)
+	if err := os.WriteFile(filepath.Join(state, "atoll.json5"), []byte(text), 0o600); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// A virtual machine is made, set up, set up again without a change, and removed; its
+// steps run for real in a root of their own.
+func TestLifeOfAVirtualMachine(t *testing.T) {
+	m := newMac(t)
+	m.configure("mode: 'overlay'")
+	m.refused("there is no virtual machine", "shell", "true")
+	out := m.must("mounts        2 of 2 as declared", "up")
+	for _, want := range []string{"✓ limactl 2.1.0", "secrets     ✓  changed", "docker      –  not needed", "gateway     ✓  changed", "firewall    ✓  changed", "cadence     ✓  changed", "sync-gate   ✓"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("up does not say %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "sk-test") {
+		t.Error("up prints a secret")
+	}
+	m.must("nothing to change", "up")
+	m.inside()
+	m.must("as declared", "status")
+	m.must(`"state":"running"`, "status", "--json")
+	if _, err := m.vm("", "shell", "sh", "-c", "exit 7"); !errors.Is(err, exitCode(7)) {
+		t.Errorf("the exit code is lost: %v", err)
+	}
+	m.drift()
+	m.must("", "down")
+	m.must("stopped already", "down")
+	m.refused("nobody can say whether changes wait", "delete")
+	m.must("", "up")
+	m.must("", "shell", "sh", "-c", "echo x >/var/lib/openclaw/overlay/openclaw/upper/new")
+	m.refused("changes wait in it (1 files and overlays)", "delete")
+	m.must("", "delete", "--discard")
+	m.must("none", "status")
+}
+
+// inside looks at what the steps made.
+func (m *mac) inside() {
+	m.Helper()
+	m.must("600 root ANTHROPIC_API_KEY=sk-test-1234", "shell", "sh", "-c", "echo $(stat -c '%a %U' /etc/atoll/gateway.env) $(cat /etc/atoll/gateway.env)")
+	m.must("package main", "shell", "cat", "/mnt/openclaw/main.go")
+	if _, err := m.vm("", "shell", "touch", "/mnt/openclaw/x"); err == nil {
+		m.Error("the project is writable inside")
+	}
+	m.must("WorkingDirectory=/workspace", "shell", "cat", "/etc/systemd/system/atoll-gateway.service.d/vm.conf")
+	m.must("lowerdir=/mnt/openclaw,upperdir=/var/lib/openclaw/overlay/openclaw/upper", "shell", "cat", "/etc/systemd/system/workspace.mount")
+	m.must("", "shell", "grep", "-qx", "atoll-gateway.service", "/var/lib/limatest/restarts")
+	m.must("", "shell", "test", "-x", "/usr/local/bin/atoll")
+}
+
+// drift changes the profile of a virtual machine that runs.
+func (m *mac) drift() {
+	m.Helper()
+	path := filepath.Join(m.env["ATOLL_STATE_DIR"], "atoll.json5")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.env["VM_CPUS"] = "7"
+	m.must("it has 4 CPUs, the profile 7: `atoll vm down`, `limactl edit --cpus=7 atoll-work`", "up")
+	delete(m.env, "VM_CPUS")
+	if err := os.WriteFile(path, bytes.Replace(text, []byte("'overlay'"), []byte("'direct'"), 1), 0o600); err != nil {
+		m.Fatal(err)
+	}
+	m.refused("/mnt/openclaw is read-only in it and writable in the profile", "up")
+	m.must("/mnt/openclaw is read-only inside and writable in the profile", "status")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// A step that fails half-way is done the next time, and earlier ones can be left out.
+func TestAStepThatFails(t *testing.T) {
+	m := newMac(t)
+	m.configure("")
+	m.file("plugins/cadence/apply.sh", "exit 3\n", 0o644)
+	m.refused("step cadence", "up")
+	m.file("plugins/cadence/apply.sh", "mkdir -p /var/lib/cadence\n", 0o644)
+	if out := m.must("cadence     ✓  changed", "up", "--from", "cadence"); strings.Contains(out, "secrets") {
+		t.Errorf("--from does all steps:\n%s", out)
+	}
+	m.refused(`no step "nonsense"`, "up", "--from", "nonsense")
+}
+
+func TestUpIsRefused(t *testing.T) {
+	m := newMac(t)
+	for keys, want := range map[string]string{
+		"disk: '1g'": "disk is 1GiB, and 20GiB is the least", "memory: '1g'": "memory is 1GiB",
+		"secrets: '~/nowhere'": "secrets:", "program: '~/project/main.go'": "is no program for linux/",
+	} {
+		m.configure("openclaw: false")
+		path := filepath.Join(m.env["ATOLL_STATE_DIR"], "atoll.json5")
+		text, _ := os.ReadFile(path)
+		key, _, _ := strings.Cut(keys, ":")
+		if key == "secrets" {
+			text = bytes.Replace(text, []byte("secrets: '~/.openclaw-secrets.env'"), []byte(keys), 1)
+		} else {
+			text = bytes.Replace(text, []byte("openclaw: false"), []byte(keys), 1)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.refused(want, "up")
+	}
+	m.configure("")
+	m.file(".openclaw-secrets.env", "KEY=1\n", 0o644)
+	_ = os.Chmod(filepath.Join(m.home, ".openclaw-secrets.env"), 0o644)
+	m.refused("others can read", "up")
+	_ = os.Chmod(filepath.Join(m.home, ".openclaw-secrets.env"), 0o600)
+	m.file("plugins/cadence/step.json5", `{name: "cadence", run: "x"}`, 0o644)
+	m.refused("plug-in cadence", "up")
+	t.Setenv(limatest.VersionVariable, "0.23.2")
+	m.refused("limactl 0.23.2 is too old", "up")
+	t.Setenv("PATH", t.TempDir())
+	m.refused("limactl is not installed", "up")
+}
+
+func TestInit(t *testing.T) {
+	m := newMac(t)
+	out, err := m.vm(filepath.Join(m.home, "project")+"\ny\n", "init")
+	if err != nil || !strings.Contains(out, "+++ ") || !strings.Contains(out, `"secrets": "~/.openclaw-secrets.env"`) {
+		t.Fatalf("%v %s", err, out)
+	}
+	path := filepath.Join(m.env["ATOLL_STATE_DIR"], "atoll.json5")
+	before, _ := os.ReadFile(path)
+	m.must("has this profile already", "init", "--yes", "--project", "~/project")
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Errorf("twice is not once: %s", after)
+	}
+	if err := os.WriteFile(path, []byte("{\n  // mine\n  agents: {}, // keep\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.must("", "init", "--yes", "--project", "~/project", "--profile", "other")
+	if after, _ := os.ReadFile(path); !strings.Contains(string(after), "// mine\n  agents: {}, // keep\n") {
+		t.Errorf("%s", after)
+	}
+	m.must("vm.profiles.other.mounts.project", "profile")
+	m.refused("no project is named", "init", "--yes")
+	m.refused("nobody answered", "init")
+	if out, err := m.vm("\nn\n", "init", "--profile", "third"); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("%v %s", err, out)
+	}
+}
