@@ -10,6 +10,6 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    rolldownOptions: { input: ["index.html", "terminal.html"] },
+    rolldownOptions: { input: ["index.html", "terminal.html", "view.html"] },
   },
 });

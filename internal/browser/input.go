@@ -111,8 +111,17 @@ func (p *Page) Scroll(ctx context.Context, ref string, x, y float64) error {
 			return err
 		}
 	}
-	_, err := cdp.Call(ctx, p.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: at.x, Y: at.y, DeltaX: x, DeltaY: y})
+	_, err := cdp.Call(ctx, p.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: at.x, Y: at.y, DeltaX: Delta(x), DeltaY: Delta(y)})
 	return err
+}
+
+// Delta returns how far a wheel turns. The protocol's library leaves zero out, and Chromium
+// then refuses the event: it gets next to nothing instead.
+func Delta(pixels float64) float64 {
+	if pixels == 0 {
+		return 1e-9
+	}
+	return pixels
 }
 
 // focusFunction prepares an element for text: it says what cannot take any.

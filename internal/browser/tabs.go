@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
@@ -36,7 +37,7 @@ func (b *Browser) Tabs(ctx context.Context) (tabs []Tab, err error) {
 		return nil, err
 	}
 	for _, t := range found.TargetInfos {
-		if t == nil || t.Type != "page" || !isID(string(t.TargetID)) {
+		if t == nil || t.Type != "page" || !isID(string(t.TargetID)) || isPartOfWindow(t.URL) {
 			continue
 		}
 		tab := Tab{ID: string(t.TargetID), URL: printable(t.URL, maxURL), Title: printable(t.Title, maxName)}
@@ -46,6 +47,14 @@ func (b *Browser) Tabs(ctx context.Context) (tabs []Tab, err error) {
 		tabs = append(tabs, tab)
 	}
 	return tabs, nil
+}
+
+// isPartOfWindow reports whether a target is a part of Chromium's window, such as what
+// drops down from its address bar. No page can have such an address.
+func isPartOfWindow(url string) bool {
+	host, ok := strings.CutPrefix(url, "chrome://")
+	host, _, _ = strings.Cut(host, "/")
+	return ok && strings.HasSuffix(host, ".top-chrome")
 }
 
 // isID reports whether a text is what browsers name tabs by.

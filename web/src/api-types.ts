@@ -1515,6 +1515,34 @@ export interface ViewBrowser {
   tab?: string;
 }
 
+export interface ViewEvent {
+  /** This viewer may take the browser over. */
+  control?: boolean;
+  detail?: string;
+  driver?: "agent" | "you" | "person";
+  height?: number;
+  title?: string;
+  type: "frame" | "taken" | "released" | "refused" | "state";
+  /** Of the page that is shown. */
+  url?: string;
+  /** Of the page, in its own pixels. */
+  width?: number;
+}
+
+export interface ViewInput {
+  button?: "left" | "middle" | "right";
+  clicks?: number;
+  code?: string;
+  dx?: number;
+  dy?: number;
+  event?: "down" | "up" | "move";
+  key?: string;
+  text?: string;
+  type: "take" | "release" | "mouse" | "wheel" | "key" | "text";
+  x?: number;
+  y?: number;
+}
+
 export interface WatchWindow {
   /** The viewer may take the browser over; this needs the scope operator. */
   control?: boolean;

@@ -16,6 +16,7 @@ export const places: Place[] = [
   { page: "runs", title: "Runs", key: "r", icon: "M5 3l8 5-8 5z", load: async () => (await import("./pages/runs")).RunsPlace },
   { page: "sessions", title: "Sessions", key: "e", icon: "M2 3h12v8H7l-3 3v-3H2z", load: async () => (await import("./pages/sessions")).SessionsPlace },
   { page: "sandboxes", title: "Sandboxes", key: "s", icon: "M8 2l5 3v6l-5 3-5-3V5zM3 5l5 3 5-3M8 8v6", load: async () => (await import("./pages/sandboxes")).SandboxesPlace },
+  { page: "browsers", title: "Browsers", key: "b", icon: "M2 3h12v10H2zM2 6h12M4 4.5h.1M6 4.5h.1", load: async () => (await import("./pages/browsers")).BrowsersPlace },
   { page: "approvals", title: "Approvals", key: "a", icon: "M3 8l3.5 3.5L13 5", load: async () => (await import("./pages/approvals")).ApprovalsPage },
   { page: "code", title: "Code", key: "d", icon: "M5 4v8M5 4a1.5 1.5 0 1 0 0-.1M5 12a1.5 1.5 0 1 0 0 .1M11 6a1.5 1.5 0 1 0 0-.1M11 6c0 4-6 2-6 5", load: async () => (await import("./pages/code")).CodePage },
   { page: "cost", title: "Cost", key: "c", icon: "M3 13V8M8 13V3M13 13V6", load: async () => (await import("./pages/cost")).CostPage },

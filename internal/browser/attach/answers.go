@@ -59,9 +59,9 @@ func (f *Filter) result(method string, params jsontext.Value, m *message, data [
 	case "Target.disposeBrowserContext":
 		err = f.removedContext(params)
 	case "Target.getTargets":
-		data, err = f.withoutForeign(m, "targetInfos", contextOfTarget)
+		data, err = f.withoutForeign(m, "targetInfos", f.isForeignTarget)
 	case "Target.getBrowserContexts":
-		data, err = f.withoutForeign(m, "browserContextIds", contextByID)
+		data, err = f.withoutForeign(m, "browserContextIds", f.isForeignContext)
 	}
 	if err != nil {
 		return nil, err
@@ -91,26 +91,32 @@ func (f *Filter) removedContext(call jsontext.Value) error {
 	return nil
 }
 
-// contextOfTarget returns the context of a target's description.
-func contextOfTarget(v jsontext.Value) (string, error) {
+// isForeignTarget reports whether a target is another program's, or the browser's own.
+func (f *Filter) isForeignTarget(v jsontext.Value) (bool, error) {
 	var info struct {
 		Context string `json:"browserContextId"`
+		URL     string `json:"url"`
 	}
-	return info.Context, decode(v, &info)
+	err := decode(v, &info)
+	return f.contexts.isForeign(info.Context, f) || isBrowsers(info.URL), err
 }
 
-func contextByID(v jsontext.Value) (id string, err error) { return id, decode(v, &id) }
+func (f *Filter) isForeignContext(v jsontext.Value) (bool, error) {
+	var id string
+	err := decode(v, &id)
+	return f.contexts.isForeign(id, f), err
+}
 
 // withoutForeign returns an answer without the elements of a list that are another
 // program's.
-func (f *Filter) withoutForeign(m *message, member string, context func(jsontext.Value) (string, error)) ([]byte, error) {
+func (f *Filter) withoutForeign(m *message, member string, isForeign func(jsontext.Value) (bool, error)) ([]byte, error) {
 	result, list := map[string]jsontext.Value{}, []jsontext.Value{}
 	if decode(m.Result, &result) != nil || decode(result[member], &list) != nil {
 		return nil, errors.New("the browser sent a list of a wrong form")
 	}
 	list = slices.DeleteFunc(list, func(v jsontext.Value) bool {
-		id, err := context(v)
-		return err != nil || f.contexts.isForeign(id, f)
+		foreign, err := isForeign(v)
+		return err != nil || foreign
 	})
 	kept, err := encode(list)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -13,10 +14,22 @@ type targetEvent struct {
 	SessionID  string `json:"sessionId"`
 	TargetInfo struct {
 		Context string `json:"browserContextId"`
+		URL     string `json:"url"`
 	} `json:"targetInfo"`
 }
 
-// event passes on an event, unless it is about a page of another program.
+// isBrowsers reports whether an address is of a page that is the browser's own, such as a
+// part of its window: its scripts have powers that no page has.
+func isBrowsers(url string) bool {
+	for _, scheme := range []string{"chrome:", "chrome-untrusted:", "devtools:"} {
+		if strings.HasPrefix(url, scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+// event passes on an event, unless it is about a page of another program or of the browser.
 func (f *Filter) event(m *message, data []byte) (*Output, error) {
 	switch m.Method {
 	case "Target.attachedToTarget", "Target.detachedFromTarget", "Target.targetCreated", "Target.targetInfoChanged":
@@ -27,7 +40,7 @@ func (f *Filter) event(m *message, data []byte) (*Output, error) {
 	if err := decode(m.Params, &e); err != nil || len(e.SessionID) > maxSessionID {
 		return nil, fmt.Errorf("the browser sent the event %s in a wrong form", m.Method)
 	}
-	isForeign := f.contexts.isForeign(e.TargetInfo.Context, f)
+	isForeign := f.contexts.isForeign(e.TargetInfo.Context, f) || isBrowsers(e.TargetInfo.URL)
 	switch {
 	case m.Method == "Target.attachedToTarget":
 		return f.attached(m, &e, isForeign, data)

@@ -138,3 +138,23 @@ func TestContextsAreBounded(t *testing.T) {
 		t.Error("there is no end")
 	}
 }
+
+// TestBrowsersOwnPages checks that programs neither see nor get the pages that are parts of
+// the browser itself (attack 21).
+func TestBrowsersOwnPages(t *testing.T) {
+	f := newFilter()
+	must(t, f.FromProgram, []byte(`{"id":1,"method":"Target.getTargets"}`))
+	list := must(t, f.FromBrowser, []byte(`{"id":1,"result":{"targetInfos":[{"targetId":"A","url":"chrome://omnibox-popup.top-chrome/"},{"targetId":"B","url":"https://example.com/"}]}}`))
+	if text := string(list.ToProgram); strings.Contains(text, `"A"`) || !strings.Contains(text, `"B"`) {
+		t.Error(text)
+	}
+	for _, url := range []string{"chrome://settings/", "chrome-untrusted://x/", "devtools://devtools/"} {
+		out := must(t, f.FromBrowser, fmt.Appendf(nil, `{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"A","url":%q}}}`, url))
+		if out.ToProgram != nil || len(out.ToBrowser) != 2 || !strings.Contains(string(out.ToBrowser[1]), "Target.detachFromTarget") {
+			t.Errorf("%s: %s", url, out.ToProgram)
+		}
+		if got := kind(t, must(t, f.FromProgram, inSession(2, "S", "Runtime.evaluate"))); got != "refuse" {
+			t.Error(url, got)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/browser"
 )
 
 const (
@@ -99,7 +100,7 @@ func wheel(ctx context.Context, s cdp.Session, i *api.ViewInput) error {
 		return errInput
 	}
 	_, err := cdp.Call(ctx, s, input.DispatchMouseEvent, input.DispatchMouseEventParams{
-		Type: input.DispatchMouseEventTypeMouseWheel, X: i.X, Y: i.Y, DeltaX: i.DX, DeltaY: i.DY,
+		Type: input.DispatchMouseEventTypeMouseWheel, X: i.X, Y: i.Y, DeltaX: browser.Delta(i.DX), DeltaY: browser.Delta(i.DY),
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	"github.com/atoll-run/atoll/api"
@@ -40,6 +41,12 @@ func ofBrowsers[Q, B, A any](do func(c *call, query *Q, body *B) (*A, error)) sh
 		}
 		return answer, err
 	})
+}
+
+// withMessages adds to a route that offers a view what is said over its WebSocket.
+func withMessages(s shape) shape {
+	s.messages = []reflect.Type{reflect.TypeFor[api.ViewInput](), reflect.TypeFor[api.ViewEvent]()}
+	return s
 }
 
 func listBrowsers(c *call, q *api.BrowserQuery, _ *none) (*api.Browsers, error) {

@@ -31,6 +31,7 @@ func TestBrowsers(t *testing.T) {
 	t.Run("the command line", s.testCommands)
 	t.Run("watching", s.testView)
 	t.Run("attack 22: taking over", s.testControl)
+	t.Run("the page", func(t *testing.T) { s.testPage(t, "view") })
 	t.Run("attack 23: many viewers", s.testViewers)
 	t.Run("a token that ends", s.testRevoked)
 	t.Run("the audit log", s.testAudit)

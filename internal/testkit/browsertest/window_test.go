@@ -167,6 +167,7 @@ func TestWindow(t *testing.T) {
 	s := newWindowSite(t)
 	t.Run("who may not", s.testWindowRefused)
 	t.Run("AttackBrowser22_ViewOnly", s.testWindowKeys)
+	t.Run("the page", func(t *testing.T) { s.testPage(t, "vnc") })
 	t.Run("AttackBrowser22_Protocol", s.testWindowProtocol)
 	t.Run("AttackBrowser22_Revoked", s.testWindowRevoked)
 	t.Run("the end", s.testWindowStop)
@@ -191,13 +192,7 @@ func (s *site) testWindowRefused(t *testing.T) {
 // keys returns what was typed into the page.
 func keys(t *testing.T, p *program, session string) string {
 	t.Helper()
-	var m struct {
-		Result struct{ Result struct{ Value string } }
-	}
-	if err := json.Unmarshal([]byte(p.call(session, "Runtime.evaluate", `{"expression":"window.keys||''","returnByValue":true}`)), &m); err != nil {
-		t.Fatal(err)
-	}
-	return m.Result.Result.Value
+	return evaluate(t, p, session, `window.keys||''`)
 }
 
 // testWindowKeys checks that what viewers see is the window, and that keys arrive from the

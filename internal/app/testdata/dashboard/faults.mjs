@@ -2,7 +2,7 @@
 import { connect, createServer } from "node:net";
 import { check, given, logIn, look, open, origin, patience, section, shows, visit, watched } from "./kit.mjs";
 
-const places = ["now", "runs", "sessions", "sandboxes", "approvals", "code", "cost", "audit", "catalogue", "policy", "access", "health", `runs/${given.run}`, `sessions/${encodeURIComponent(given.session)}`, `sandboxes/${given.sandbox}`];
+const places = ["now", "runs", "sessions", "sandboxes", "approvals", "code", "cost", "audit", "catalogue", "policy", "access", "health", "browsers", `runs/${given.run}`, `sessions/${encodeURIComponent(given.session)}`, `sandboxes/${given.sandbox}`];
 const problem = { type: "about:blank", title: "Internal Server Error", status: 500, code: "internal", detail: "the disk is on fire", hint: "call the fire brigade", requestId: "req-fire" };
 
 export async function faults(page) {
