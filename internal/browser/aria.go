@@ -52,8 +52,9 @@ func (p *Page) Aria(ctx context.Context, o AriaOptions) (*Aria, error) {
 	}
 	document := string(top.FrameTree.Frame.LoaderID)
 	p.refs.begin(document)
-	r := &ariaReader{page: p, frames: map[cdp.BackendNodeID]ariaFrame{}}
-	r.findFrames(ctx, top.FrameTree.ChildFrames, 0)
+	r := &ariaReader{page: p, frames: map[element]ariaFrame{}}
+	r.findFrames(ctx, p.session, top.FrameTree.ChildFrames, 0)
+	r.findRemote(ctx)
 	if err := r.read(ctx, ariaFrame{session: p.session}, 0, 0); err != nil {
 		return nil, err
 	}
@@ -77,22 +78,36 @@ type ariaLine struct {
 // ariaReader reads the frames of a page into lines.
 type ariaReader struct {
 	page   *Page
-	frames map[cdp.BackendNodeID]ariaFrame // by the node that shows them
+	frames map[element]ariaFrame // by the node that shows them
 	lines  []ariaLine
 	nodes  map[accessibility.NodeID]*accessibility.Node
 	in     ariaFrame
 }
 
+// findRemote finds the nodes that show frames of other processes, and the frames in them.
+func (r *ariaReader) findRemote(ctx context.Context) {
+	for s, f := range r.page.frames.list() {
+		owner, err := cdp.Call(ctx, f.parent, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: f.id})
+		if err != nil || len(r.frames) >= maxFrames {
+			continue
+		}
+		r.frames[element{f.parent, owner.BackendNodeID}] = ariaFrame{session: s}
+		if tree, err := cdp.Call(ctx, s, page.GetFrameTree, cdp.Empty{}); err == nil && tree.FrameTree != nil {
+			r.findFrames(ctx, s, tree.FrameTree.ChildFrames, 0)
+		}
+	}
+}
+
 // findFrames finds the nodes that show the frames below one.
-func (r *ariaReader) findFrames(ctx context.Context, trees []*page.FrameTree, depth int) {
+func (r *ariaReader) findFrames(ctx context.Context, s *devtools.Session, trees []*page.FrameTree, depth int) {
 	for _, t := range trees {
 		if t == nil || t.Frame == nil || len(r.frames) >= maxFrames || depth > maxDepth {
 			return
 		}
-		if owner, err := cdp.Call(ctx, r.page.session, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: t.Frame.ID}); err == nil {
-			r.frames[owner.BackendNodeID] = ariaFrame{session: r.page.session, id: t.Frame.ID}
+		if owner, err := cdp.Call(ctx, s, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: t.Frame.ID}); err == nil {
+			r.frames[element{s, owner.BackendNodeID}] = ariaFrame{session: s, id: t.Frame.ID}
 		}
-		r.findFrames(ctx, t.ChildFrames, depth+1)
+		r.findFrames(ctx, s, t.ChildFrames, depth+1)
 	}
 }
 
@@ -128,8 +143,9 @@ func (r *ariaReader) walk(ctx context.Context, n *accessibility.Node, indent, de
 		r.lines = append(r.lines, ariaLine{indent, line, role})
 		indent++
 	}
-	if frame, ok := r.frames[n.BackendDOMNodeID]; ok && n.BackendDOMNodeID != 0 {
-		delete(r.frames, n.BackendDOMNodeID)
+	if at := (element{r.in.session, n.BackendDOMNodeID}); n.BackendDOMNodeID != 0 && r.frames[at].session != nil {
+		frame := r.frames[at]
+		delete(r.frames, at)
 		_ = r.read(ctx, frame, indent, depth+1) // a frame that is gone is left out
 	}
 	for _, id := range n.ChildIDs {

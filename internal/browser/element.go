@@ -54,9 +54,13 @@ func (p *Page) pointOf(ctx context.Context, ref string) (point, error) {
 	if err != nil {
 		return point{}, gone(err)
 	}
+	begin, err := p.origin(ctx, e.session)
+	if err != nil {
+		return point{}, gone(err)
+	}
 	for _, q := range found.Quads {
 		if len(q) == 8 {
-			return point{(q[0] + q[2] + q[4] + q[6]) / 4, (q[1] + q[3] + q[5] + q[7]) / 4}, nil
+			return point{begin.x + (q[0]+q[2]+q[4]+q[6])/4, begin.y + (q[1]+q[3]+q[5]+q[7])/4}, nil
 		}
 	}
 	return point{}, gone(errors.New("it has no place on the page"))

@@ -19,7 +19,8 @@ const maxCache = 32 << 20
 
 // flags are the arguments of the browser. Everything goes through the proxy of egress,
 // requests to loopback addresses too, so that no page reaches the control port; what does
-// not use a proxy (QUIC, WebRTC over UDP) is off. Chromium does not call its makers. kept
+// not use a proxy (QUIC, WebRTC over UDP) is off. Each site has processes of its own, which
+// chromium-headless-shell does not do by itself. Chromium does not call its makers. kept
 // is the directory of a profile that is kept, "" if it ends with the browser.
 func flags(s *browserkeys.Browser, kept string) []string {
 	width, height := s.Size()
@@ -31,7 +32,7 @@ func flags(s *browserkeys.Browser, kept string) []string {
 		"--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-background-networking", "--disable-component-update",
 		"--disable-sync", "--disable-domain-reliability", "--disable-client-side-phishing-detection", "--disable-breakpad",
 		"--disable-default-apps", "--disable-extensions", "--metrics-recording-only", "--disable-gpu", "--mute-audio", "--password-store=basic",
-		"--deny-permission-prompts", "--hide-crash-restore-bubble", "--disable-features=Translate,MediaRouter,OptimizationHints,DnsOverHttps,AsyncDns",
+		"--site-per-process", "--deny-permission-prompts", "--hide-crash-restore-bubble", "--disable-features=Translate,MediaRouter,OptimizationHints,DnsOverHttps,AsyncDns",
 	}
 	if s.Windowed() {
 		all = append(all, quiet()...)

@@ -138,7 +138,9 @@ const focusFunction = `function(all) {
 // Type types text into an element; with replace in place of what is there. Without a ref
 // it goes to what has the focus.
 func (p *Page) Type(ctx context.Context, ref, text string, replace bool) error {
+	to := p.session
 	if ref != "" {
+		to = p.refs.elements[ref].session
 		why, err := p.call(ctx, ref, focusFunction, replace)
 		if err != nil {
 			return err
@@ -150,7 +152,7 @@ func (p *Page) Type(ctx context.Context, ref, text string, replace bool) error {
 	if text == "" && replace {
 		return p.Press(ctx, "Delete")
 	}
-	_, err := cdp.Call(ctx, p.session, input.InsertText, input.InsertTextParams{Text: text})
+	_, err := cdp.Call(ctx, to, input.InsertText, input.InsertTextParams{Text: text})
 	return err
 }
 

@@ -26,6 +26,7 @@ type Page struct {
 	session     *devtools.Session
 	loadTimeout time.Duration
 	refs        refs
+	frames      remoteFrames
 	left        chan struct{}
 }
 
@@ -72,7 +73,7 @@ func (p *Page) enable(ctx context.Context) error {
 	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
 	_, err3 := cdp.Call(ctx, p.session, runtime.Enable, cdp.Empty{})
 	_, err4 := cdp.Call(ctx, p.session, network.Enable, network.EnableParams{})
-	return errors.Join(err, err2, err3, err4)
+	return errors.Join(err, err2, err3, err4, p.attachFrames(ctx, p.session))
 }
 
 // Leave ends the use of the tab, which stays open.

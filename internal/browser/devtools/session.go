@@ -20,6 +20,9 @@ var _ cdp.Session = (*Session)(nil)
 // Session returns the session of an id that the browser gave; "" is the browser's own.
 func (c *Conn) Session(id string) *Session { return &Session{c, id} }
 
+// Sibling returns the session of another id on the same connection.
+func (s *Session) Sibling(id string) *Session { return s.conn.Session(id) }
+
 // Err returns why the connection is over, or nil while it is open.
 func (s *Session) Err() error { return s.conn.Err() }
 
