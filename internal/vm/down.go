@@ -54,7 +54,7 @@ func (m *Manager) Delete(ctx context.Context, discard bool) error {
 	if err := v.Delete(ctx); err != nil {
 		return err
 	}
-	return os.RemoveAll(m.dir())
+	return errors.Join(m.forget(), os.RemoveAll(m.dir()))
 }
 
 // waiting returns an error if changes wait inside.

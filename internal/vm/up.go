@@ -35,6 +35,9 @@ func (m *Manager) Up(ctx context.Context, from string) error {
 	if err := m.provision(ctx, setup, from); err != nil {
 		return err
 	}
+	if err := m.remember(ctx); err != nil {
+		return err
+	}
 	m.say("gateway       http://localhost:%d   %s\n", m.Profile.Port, m.health(ctx))
 	return nil
 }

@@ -132,11 +132,15 @@ func LinuxOnly() []string {
 	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "token", "tool", "volumes"}
 }
 
-// newLinuxCommand is a verb that says that it needs Linux.
+// newLinuxCommand is a verb that needs Linux: it works in the virtual machine, if the
+// configuration has one, or says so.
 func newLinuxCommand(e *env, name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: "Needs Linux", Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if host := e.vmHost(); vmcmd.Forwards(host, name) {
+				return vmcmd.Forward(cmd.Context(), host, append([]string{name}, args...))
+			}
 			return fmt.Errorf("atoll %s needs Linux, and this is %s; on this machine work with a gateway: atoll runs start --gateway URL", name, e.System)
 		},
 	}
@@ -144,10 +148,14 @@ func newLinuxCommand(e *env, name string) *cobra.Command {
 
 // newVMCommand is the verb vm; its configuration file is the person's own.
 func newVMCommand(e *env) *cobra.Command {
-	return vmcmd.New(&vmcmd.Host{
+	return vmcmd.New(e.vmHost())
+}
+
+func (e *env) vmHost() *vmcmd.Host {
+	return &vmcmd.Host{
 		In: e.In, Out: e.Out, Err: e.Err, Getenv: e.Getenv, Home: e.Home, System: e.System, Arch: runtime.GOARCH,
 		Config: func() string { return "" }, Exit: func(code int) error { return exitError(code) },
-	})
+	}
 }
 
 func newVersionCommand(e *env) *cobra.Command {

@@ -4,17 +4,22 @@ package vmcmd_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/cli/vmcmd"
+	"github.com/atoll-run/atoll/internal/contexts"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/testkit/buildtest"
 	"github.com/atoll-run/atoll/internal/testkit/limatest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
@@ -23,8 +28,21 @@ func TestMain(m *testing.M) {
 	if limatest.Called() {
 		os.Exit(limatest.Main(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
 }
+
+// program builds the program that is installed inside, once.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "vmcmd")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "atoll"), buildtest.Programs(context.Background(), dir, "atoll")
+})
 
 // mac is a machine with Lima, a project and a home directory.
 type mac struct {
@@ -76,14 +94,18 @@ func (e exitCode) Error() string { return fmt.Sprint("exit ", int(e)) }
 func (m *mac) vm(in string, args ...string) (string, error) {
 	m.Helper()
 	var out bytes.Buffer
-	cmd := vmcmd.New(&vmcmd.Host{
-		In: strings.NewReader(in), Out: &out, Err: &out, Getenv: func(name string) string { return m.env[name] }, Home: m.home, System: "linux", Arch: runtime.GOARCH,
-		Config: func() string { return "" }, Exit: func(code int) error { return exitCode(code) },
-	})
+	cmd := vmcmd.New(m.host(in, &out))
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err := cmd.ExecuteContext(m.Context())
 	return out.String(), err
+}
+
+func (m *mac) host(in string, out io.Writer) *vmcmd.Host {
+	return &vmcmd.Host{
+		In: strings.NewReader(in), Out: out, Err: out, Getenv: func(name string) string { return m.env[name] }, Home: m.home, System: "linux", Arch: runtime.GOARCH,
+		Config: func() string { return "" }, Exit: func(code int) error { return exitCode(code) },
+	}
 }
 
 // must is vm for what must work, with texts that it must say.
@@ -112,7 +134,11 @@ func (m *mac) configure(keys string) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		m.Fatal(err)
 	}
-	text := fmt.Sprintf("{vm: {profiles: {work: {mounts: {project: '~/project', provision: '~/plugins'}, secrets: '~/.openclaw-secrets.env', port: %d, roles: {ghCli: false, cadence: true}, %s}}}}", freePort(m.T), keys)
+	atoll, err := program()
+	if err != nil {
+		m.Fatal(err)
+	}
+	text := fmt.Sprintf("{vm: {defaults: {program: '"+atoll+"'}, profiles: {work: {mounts: {project: '~/project', provision: '~/plugins'}, secrets: '~/.openclaw-secrets.env', port: %d, roles: {ghCli: false, cadence: true}, %s}}}}", freePort(m.T), keys)
 	if err := os.WriteFile(filepath.Join(state, "atoll.json5"), []byte(text), 0o600); err != nil {
 		m.Fatal(err)
 	}
@@ -150,6 +176,7 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 	if _, err := m.vm("", "shell", "sh", "-c", "exit 7"); !errors.Is(err, exitCode(7)) {
 		t.Errorf("the exit code is lost: %v", err)
 	}
+	m.forwards()
 	m.drift()
 	m.must("", "down")
 	m.must("stopped already", "down")
@@ -159,11 +186,15 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 	m.refused("changes wait in it (1 files and overlays)", "delete")
 	m.must("", "delete", "--discard")
 	m.must("none", "status")
+	if all, err := contexts.Load(m.env["ATOLL_STATE_DIR"]); err != nil || len(all.Contexts) != 0 {
+		t.Errorf("the context is left: %v %v", all, err)
+	}
 }
 
 // inside looks at what the steps made.
 func (m *mac) inside() {
 	m.Helper()
+	m.must("/workspace\n", "shell", "pwd")
 	m.must("600 root ANTHROPIC_API_KEY=sk-test-1234", "shell", "sh", "-c", "echo $(stat -c '%a %U' /etc/atoll/gateway.env) $(cat /etc/atoll/gateway.env)")
 	m.must("package main", "shell", "cat", "/mnt/openclaw/main.go")
 	if _, err := m.vm("", "shell", "touch", "/mnt/openclaw/x"); err == nil {
@@ -173,6 +204,33 @@ func (m *mac) inside() {
 	m.must("lowerdir=/mnt/openclaw,upperdir=/var/lib/openclaw/overlay/openclaw/upper", "shell", "cat", "/etc/systemd/system/workspace.mount")
 	m.must("", "shell", "grep", "-qx", "atoll-gateway.service", "/var/lib/limatest/restarts")
 	m.must("", "shell", "test", "-x", "/usr/local/bin/atoll")
+}
+
+// forwards runs a verb of atoll inside, in the directory of the project, with the token's
+// context in place.
+func (m *mac) forwards() {
+	m.Helper()
+	all, err := contexts.Load(m.env["ATOLL_STATE_DIR"])
+	if err != nil || all.Current != "atoll-work" || all.Contexts["atoll-work"].Token == "" {
+		m.Errorf("%+v %v", all, err)
+	}
+	m.must("", "down")
+	m.Chdir(filepath.Join(m.home, "project", "src"))
+	var out bytes.Buffer
+	host := m.host("", &out)
+	if !vmcmd.Forwards(host, "claude") || vmcmd.Forwards(host, "billing") {
+		m.Error("the wrong verbs are forwarded")
+	}
+	if err := vmcmd.Forward(m.Context(), host, []string{"version"}); err != nil || !strings.Contains(out.String(), "\natoll ") {
+		m.Errorf("%v %s", err, out.String())
+	}
+	if err := vmcmd.Forward(m.Context(), host, []string{"nonsense"}); !errors.Is(err, exitCode(2)) {
+		m.Errorf("%v %s", err, out.String())
+	}
+	m.Chdir(m.home)
+	if err := vmcmd.Forward(m.Context(), host, []string{"version"}); err == nil || !strings.Contains(err.Error(), "is not in the project") {
+		m.Error(err)
+	}
 }
 
 // drift changes the profile of a virtual machine that runs.

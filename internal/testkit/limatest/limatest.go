@@ -76,7 +76,7 @@ func run(args []string) error {
 	case "delete":
 		return os.RemoveAll(dirOf(name))
 	case "shell":
-		return shell(args[2], args[3:])
+		return shell(args[2], append([]string{strings.TrimPrefix(args[1], "--workdir=")}, args[3:]...))
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }
@@ -120,7 +120,7 @@ func setState(name, state string) error {
 	return os.WriteFile(filepath.Join(dirOf(name), "state"), []byte(state), 0o600)
 }
 
-// shell starts this program again in a mount namespace of its own.
+// shell runs a command in a directory inside: it starts this program again in a mount namespace of its own.
 func shell(name string, argv []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -150,10 +150,11 @@ func inside(dir string, argv []string) error {
 	if err := mounts(dir, root); err != nil {
 		return err
 	}
+	workdir, argv := argv[0], argv[1:]
 	if argv[0] == "sudo" {
 		argv = argv[1:]
 	}
-	cmd := exec.Command("chroot", append([]string{root}, argv...)...) //nolint:noctx // it ends with its caller
+	cmd := exec.Command("chroot", append([]string{root, "sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...) //nolint:noctx // it ends with its caller
 	cmd.Env = []string{"PATH=/opt/limatest:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()

@@ -14,7 +14,7 @@ const (
 	EnvFile      = "/etc/atoll/gateway.env"
 	ConfigFile   = "/etc/atoll/atoll.json5"
 	FirewallFile = "/etc/atoll/firewall.nft"
-	programFile  = "/usr/local/bin/atoll"
+	ProgramFile  = "/usr/local/bin/atoll"
 	unitDir      = "/etc/systemd/system/"
 	gatewayUnit  = "atoll-gateway.service"
 	gatewayUser  = "atoll"
@@ -116,7 +116,7 @@ func (s *Setup) gateway() Step {
 		step.Actions = append(step.Actions, nodeJS(), openClaw())
 	}
 	step.Actions = append(step.Actions,
-		systemUser(gatewayUser, gatewayHome), file(programFile, "0755", s.Program),
+		systemUser(gatewayUser, gatewayHome), file(ProgramFile, "0755", s.Program),
 		ownedFile(ConfigFile, "root:"+gatewayUser, "0640", s.config()),
 		file(unitDir+gatewayUnit, "0644", []byte(systemd.GatewayUnit)), file(unitDir+gatewayUnit+".d/vm.conf", "0644", s.dropIn()))
 	if s.docker() {
@@ -154,7 +154,7 @@ func (s *Setup) dropIn() []byte {
 	} else {
 		fmt.Fprintf(&b, "RequiresMountsFor=%s\n", workspace)
 	}
-	fmt.Fprintf(&b, "\n[Service]\nWorkingDirectory=%s\nReadWritePaths=%[1]s\nEnvironment=ATOLL_CONFIG=%s\nExecStart=\nExecStart=%s gateway --grace 60s --listen 127.0.0.1:%d\n", workspace, ConfigFile, programFile, s.Profile.Port)
+	fmt.Fprintf(&b, "\n[Service]\nWorkingDirectory=%s\nReadWritePaths=%[1]s\nEnvironment=ATOLL_CONFIG=%s\nExecStart=\nExecStart=%s gateway --grace 60s --listen 127.0.0.1:%d\n", workspace, ConfigFile, ProgramFile, s.Profile.Port)
 	return []byte(b.String())
 }
 
@@ -216,15 +216,22 @@ func (s *Setup) plugins() (list []Step) {
 	return list
 }
 
-// sandbox builds the image of OpenClaw's own sandboxes.
+// sandboxImage is the image of OpenClaw's own sandboxes.
+const sandboxImage = "openclaw-sandbox:bookworm-slim"
+
+// sandbox builds the image of OpenClaw's own sandboxes, and has OpenClaw use it.
 func (s *Setup) sandbox() Step {
-	return Step{
+	step := Step{
 		Name: "sandbox", Needs: []string{"docker", "gateway"}, Skip: unless(s.docker(), "docker is not installed"),
 		Actions: []Action{{
-			Check: "docker image inspect openclaw-sandbox:bookworm-slim",
-			Apply: programFile + " images build sandbox",
+			Check: "docker image inspect " + sandboxImage,
+			Apply: ProgramFile + " images build sandbox",
 		}},
 	}
+	if s.Profile.OpenClaw {
+		step.Edits = []*Edit{openClawConfig()}
+	}
+	return step
 }
 
 // syncGate has nothing to install: the gateway is the gate.

@@ -17,6 +17,7 @@ type Step struct {
 	Needs   []string // steps that come before it
 	Skip    string   // why it is not needed; "" if it is
 	Actions []Action
+	Edits   []*Edit // after Actions
 	// After are actions that are done anew whenever one of Actions was.
 	After []Action
 }
@@ -61,14 +62,30 @@ func Run(ctx context.Context, guest Guest, list []Step, from string, report Repo
 	return nil
 }
 
+// ensurer is an action or a change of a file.
+type ensurer interface {
+	ensure(ctx context.Context, guest Guest) (changed bool, err error)
+}
+
+// parts are what a step ensures, in its order.
+func (s *Step) parts() (list []ensurer) {
+	for i := range s.Actions {
+		list = append(list, &s.Actions[i])
+	}
+	for _, e := range s.Edits {
+		list = append(list, e)
+	}
+	return list
+}
+
 // run does what the checks find missing.
 func (s *Step) run(ctx context.Context, guest Guest) (Result, error) {
 	if s.Skip != "" {
 		return Skipped, nil
 	}
 	result := Unchanged
-	for _, a := range s.Actions {
-		changed, err := a.ensure(ctx, guest)
+	for _, part := range s.parts() {
+		changed, err := part.ensure(ctx, guest)
 		if err != nil {
 			return "", err
 		}
