@@ -85,8 +85,9 @@ type Browser struct {
 	conn        *devtools.Conn
 	loadTimeout time.Duration
 	windowed    bool
-	tabs        int        // the most that are open
-	profile     string     // that is kept; "" if it is not
+	tabs        int    // the most that are open
+	profile     string // that is kept; "" if it is not
+	refusals    Refusals
 	downloads   *Downloads // nil: not saved, or another process has them
 }
 
@@ -112,7 +113,7 @@ func Start(ctx context.Context, m *machine.Machine, o Options) (_ *Browser, err 
 	}
 	err = b.connect(ctx)
 	if err == nil {
-		err = b.setDownloads(ctx, o.Downloads)
+		err = errors.Join(b.setDownloads(ctx, o.Downloads), b.guardTabs(ctx))
 	}
 	if err != nil {
 		return nil, errors.Join(b.explain(err), b.Close())
@@ -182,7 +183,9 @@ func (b *Browser) dialControl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.conn, err = devtools.Dial(ctx, address, b.Dial)
+	if b.conn, err = devtools.Dial(ctx, address, b.Dial); err == nil {
+		b.refuseBlocked()
+	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -58,9 +59,10 @@ func (b *Browser) Page(ctx context.Context, id string) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{ID: id, session: b.conn.Session(string(attached.SessionID)), loadTimeout: b.loadTimeout, left: make(chan struct{})}
+	p.Record.refusals = &b.refusals
 	p.watchDialogs(p.session)
 	p.record(p.session)
-	if err := p.enable(ctx); err != nil {
+	if err := errors.Join(b.guard(ctx, p.session), p.enable(ctx)); err != nil {
 		p.Leave()
 		return nil, err
 	}
@@ -73,7 +75,8 @@ func (p *Page) enable(ctx context.Context) error {
 	_, err2 := cdp.Call(ctx, p.session, accessibility.Enable, cdp.Empty{})
 	_, err3 := cdp.Call(ctx, p.session, runtime.Enable, cdp.Empty{})
 	_, err4 := cdp.Call(ctx, p.session, network.Enable, network.EnableParams{})
-	return errors.Join(err, err2, err3, err4, p.attachFrames(ctx, p.session))
+	_, err5 := cdp.Call(ctx, p.session, log.Enable, cdp.Empty{})
+	return errors.Join(err, err2, err3, err4, err5, p.attachFrames(ctx, p.session))
 }
 
 // Leave ends the use of the tab, which stays open.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -26,6 +27,7 @@ type Record struct {
 	errors   []string
 	requests []string
 	urls     map[network.RequestID]string
+	refusals *Refusals // of the browser; nil keeps none
 }
 
 // add keeps a line of a list; the oldest go.
@@ -50,7 +52,7 @@ func (r *Record) Lines(name string, forget bool) []string {
 }
 
 // events are the events of a page that are recorded.
-type events struct{ said, thrown, sent, received, failed <-chan jsonv2.Value }
+type events struct{ said, thrown, sent, received, failed, logged <-chan jsonv2.Value }
 
 // record keeps what the page says until the connection ends or the page is left.
 func (p *Page) record(s *devtools.Session) {
@@ -62,6 +64,7 @@ func (p *Page) record(s *devtools.Session) {
 		return c
 	}
 	e.said, e.thrown = on(runtime.ConsoleAPICalled.Method), on(runtime.ExceptionThrown.Method)
+	e.logged = on(log.EntryAdded.Method)
 	e.sent, e.received, e.failed = on(network.RequestWillBeSent.Method), on(network.ResponseReceived.Method), on(network.LoadingFailed.Method)
 	go func() {
 		defer func() {
@@ -92,6 +95,8 @@ func (r *Record) take(e *events, left <-chan struct{}) bool {
 		keep = r.keepReceived
 	case text, open = <-e.failed:
 		keep = r.keepFailed
+	case text, open = <-e.logged:
+		keep = r.keepLogged
 	}
 	if !open {
 		return false
@@ -154,6 +159,7 @@ func (r *Record) keepFailed(text jsonv2.Value) {
 	if jsonv2.Unmarshal(text, &e) != nil || r.urls[e.RequestID] == "" {
 		return
 	}
+	r.keepRedirect(&e)
 	r.add(&r.requests, fmt.Sprintf("failed %s: %s", r.urls[e.RequestID], printable(e.ErrorText, maxName)))
 	delete(r.urls, e.RequestID)
 }

@@ -97,7 +97,7 @@ func (c *call) look(ctx context.Context, before []browser.Tab) {
 	after, _ := d.running.Tabs(ctx)
 	for _, t := range after {
 		switch {
-		case !isWeb(t.URL):
+		case !browser.IsWeb(t.URL):
 			c.note("tab %s showed what is not the web and was closed: %.100q", d.name(t.ID), t.URL)
 			_ = d.running.CloseTab(ctx, t.ID)
 		case !slices.Contains(known, t.ID):
@@ -110,18 +110,10 @@ func (c *call) look(ctx context.Context, before []browser.Tab) {
 	for _, line := range d.source.Denials() {
 		c.note("refused by policy: %s", strings.TrimPrefix(line, "egress: "))
 	}
-	c.noteDownloads(ctx)
-}
-
-// isWeb reports whether a tab may show an address: pages of the web and what the browser
-// shows in place of one.
-func isWeb(address string) bool {
-	for _, begin := range []string{"http://", "https://", "about:", "blob:", "chrome-error:"} {
-		if strings.HasPrefix(address, begin) {
-			return true
-		}
+	for _, line := range d.running.Refused() {
+		c.note("refused, because it is not the web: %s", quoted(line))
 	}
-	return address == ""
+	c.noteDownloads(ctx)
 }
 
 // quoted is a short text of a page in one line.

@@ -41,6 +41,7 @@ type Conn struct {
 	last          int64
 	calls         map[int64]chan<- *message
 	subscriptions map[*subscription]struct{}
+	everywhere    map[*everySession]struct{}
 	err           error // why it is over
 }
 
@@ -68,7 +69,7 @@ func Dial(ctx context.Context, url string, dial func(context.Context) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}}
+	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}, everywhere: map[*everySession]struct{}{}}
 	go c.read()
 	return c, nil
 }
@@ -105,6 +106,9 @@ func (c *Conn) deliver(m *message) {
 		for s := range c.subscriptions {
 			s.take(m)
 		}
+		for s := range c.everywhere {
+			s.take(m)
+		}
 		return
 	}
 	if waiting, ok := c.calls[m.ID]; ok {
@@ -124,6 +128,10 @@ func (c *Conn) end(err error) {
 	}
 	for s := range c.subscriptions {
 		delete(c.subscriptions, s)
+		close(s.events)
+	}
+	for s := range c.everywhere {
+		delete(c.everywhere, s)
 		close(s.events)
 	}
 	_ = c.ws.CloseNow()

@@ -28,6 +28,8 @@ const (
 	uploadDir = "/tmp/uploads"
 	// maxUpload is the largest file that is uploaded.
 	maxUpload = 16 << 20
+	// maxStaged is how many copies programs that attach may choose; the oldest go.
+	maxStaged = 100
 	sniffed   = 512
 )
 
@@ -87,7 +89,30 @@ func (f *files) Stage(ctx context.Context, paths []string) (staged []string, err
 		}
 		staged = append(staged, at)
 	}
+	f.session.addStaged(staged)
 	return staged, nil
+}
+
+// addStaged notes copies that programs which attach may choose too.
+func (r *Session) addStaged(paths []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.staged = append(r.staged, paths...)
+	r.staged = r.staged[max(0, len(r.staged)-maxStaged):]
+}
+
+// IsStaged reports whether a path inside the sandbox of a browser that this process has is
+// a copy that was put there to be uploaded.
+func (s *Service) IsStaged(name, path string) bool {
+	s.mu.Lock()
+	r := s.open[name]
+	s.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.staged, path)
 }
 
 // inside returns the files of the browser's sandbox below a directory.

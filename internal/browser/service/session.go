@@ -42,6 +42,7 @@ type Session struct {
 	starts  int
 	frozen  bool
 	manual  bool // the tool does not start it
+	staged  []string
 	// others is shared by processes that use a browser which another has started: it
 	// does not freeze it then.
 	others *filelock.Lock
@@ -206,6 +207,6 @@ func (r *Session) stop() error {
 	if r.box != nil {
 		r.box.Release()
 	}
-	r.browser, r.egress, r.lock, r.others, r.box, r.frozen = nil, nil, nil, nil, nil, false
+	r.browser, r.egress, r.lock, r.others, r.box, r.frozen, r.staged = nil, nil, nil, nil, nil, false, nil
 	return errors.Join(problems...)
 }

@@ -60,11 +60,9 @@ func startText(a browserkeys.AutoStart) string {
 
 func profileText(box *config.Sandbox) string {
 	switch {
-	case !plan.KeepsProfile(box) && box.Browser.Profile == browserkeys.ProfileSession:
-		return "end with the browser: sandbox.scope gives sessions no sandbox of their own"
-	case !plan.KeepsProfile(box):
-		return "end with the browser"
-	case box.Scope == config.ScopeSession:
+	case box.Browser.Profile == browserkeys.ProfileEphemeral:
+		return "of the session, end with the browser"
+	case box.Browser.Profile == browserkeys.ProfileSession:
 		return "kept for the session"
 	case box.Scope == config.ScopeShared:
 		return "kept for all who share the sandbox"

@@ -25,7 +25,7 @@ type File struct {
 	ShmSize            *amount.Size   `json:"shmSize" check:"size" doc:"Size of its /dev/shm."`
 	Tabs               *int           `json:"tabs" min:"1" max:"200" doc:"Most tabs at once."`
 	Viewport           *string        `json:"viewport" check:"viewport" doc:"Size of a page in pixels: WIDTHxHEIGHT."`
-	Profile            *Profile       `json:"profile" enum:"ephemeral|session|agent" doc:"Cookies and storage: forgotten with the browser (ephemeral), kept for the session where each has a sandbox, or kept for the agent."`
+	Profile            *Profile       `json:"profile" enum:"ephemeral|session|agent" doc:"Cookies and storage: forgotten with the browser (ephemeral), kept for the session, or kept for the agent, whose sessions share one browser then."`
 	Downloads          *DownloadsFile `json:"downloads" doc:"Files that pages send."`
 	Evaluate           *bool          `json:"evaluate" doc:"The agent may run JavaScript in pages."`
 	Uploads            *bool          `json:"uploads" doc:"The agent may give files of its workspace to pages."`

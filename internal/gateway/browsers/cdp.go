@@ -189,7 +189,7 @@ func (s *Service) attach(w http.ResponseWriter, r *http.Request, u *used, b *con
 		return // it has answered
 	}
 	s.record(&audit.BrowserEvent{Event: "attached"}, c, name, from)
-	filter := attach.NewFilter(&u.contexts, nil)
+	filter := attach.NewFilter(&u.contexts, func(path string) bool { return s.Browsers.IsStaged(name, path) })
 	why := (&attach.Connection{Program: program, Browser: upstream, Filter: filter}).Serve(r.Context())
 	passed, refused := filter.Counts()
 	s.record(&audit.BrowserEvent{Event: "detached", Reason: why.Error(), Passed: passed, Refused: refused}, c, name, from)

@@ -24,11 +24,12 @@ const imageKey = "sandbox.docker.image"
 // in its Findings.
 func (p *Plan) Browser() (*Plan, error) {
 	browser := p.Agent.Sandbox.Browser
-	name, err := policy.ContainerName(browser.ContainerPrefix, p.ScopeKey)
+	b := *p
+	b.ScopeKey = p.browserScope()
+	name, err := policy.ContainerName(browser.ContainerPrefix, b.ScopeKey)
 	if err != nil {
 		return nil, err
 	}
-	b := *p
 	b.Agent = browserAgent(p.Agent)
 	b.canonical, b.Net, b.Env, b.repository, b.Home = nil, nil, policy.Env{}, nil, BrowserHome
 	if b.Mounts, err = b.browserMounts(p.Findings); err != nil {
@@ -36,7 +37,7 @@ func (p *Plan) Browser() (*Plan, error) {
 	}
 	b.Router = policy.NewRouter(b.Agent.Sandbox)
 	b.Spec = &sandbox.Spec{
-		Name: name, Kind: sandbox.KindBrowser, ScopeKey: p.ScopeKey, AgentID: p.Spec.AgentID, Account: p.Spec.Account,
+		Name: name, Kind: sandbox.KindBrowser, ScopeKey: b.ScopeKey, AgentID: p.browserAgentID(b.ScopeKey), Account: p.Spec.Account,
 		Image: browser.Image, Workdir: BrowserHome, User: browserUser(p.Spec.User),
 		ReadOnlyRoot: true, Tmpfs: p.Spec.Tmpfs, ShmSize: browser.ShmSize, Network: "none", CapDrop: []string{"ALL"},
 		AppArmorProfile: p.Spec.AppArmorProfile, NoBrowserSandbox: browser.NoSandbox,

@@ -54,17 +54,30 @@ func (p *Plan) browserMounts(others []policy.Finding) ([]policy.Mount, error) {
 	return mounts, err
 }
 
-// KeepsProfile reports whether a browser's cookies and storage are kept after it. One of a
-// session is kept where each session has a sandbox; else its sessions have contexts of
-// their own, which end with the browser.
-func KeepsProfile(box *config.Sandbox) bool {
-	switch box.Browser.Profile {
-	case browserkeys.ProfileSession:
-		return box.Scope == config.ScopeSession
-	case browserkeys.ProfileAgent:
-		return true
+// browserScope returns the key of those who share a browser: each session has its own,
+// because cookies would cross, unless the profile is kept for the agent, or for all who
+// share its sandbox.
+func (p *Plan) browserScope() string {
+	switch box := &p.Agent.Sandbox; {
+	case box.Browser.Profile != browserkeys.ProfileAgent:
+		return policy.ScopeKey(config.ScopeSession, p.Session, p.Spec.Account)
+	case box.Scope != config.ScopeShared:
+		return policy.ScopeKey(config.ScopeAgent, p.Session, p.Spec.Account)
 	}
-	return false
+	return p.ScopeKey
+}
+
+// browserAgentID returns the agent that the browser of a scope is listed for.
+func (p *Plan) browserAgentID(scopeKey string) string {
+	if policy.ScopeIsShared(scopeKey) {
+		return p.Spec.AgentID
+	}
+	return p.Agent.ID
+}
+
+// keepsProfile reports whether cookies and storage are kept after the browser.
+func (p *Plan) keepsProfile() bool {
+	return p.Agent.Sandbox.Browser.Profile != browserkeys.ProfileEphemeral
 }
 
 // ProfileDir returns the directory of the host that has the profile of a scope's browser.
@@ -75,7 +88,7 @@ func ProfileDir(state, scopeKey string) string {
 
 // keepProfile mounts the directory of the profile, if it is kept.
 func (p *Plan) keepProfile() error {
-	if !KeepsProfile(&p.Agent.Sandbox) {
+	if !p.keepsProfile() {
 		return nil
 	}
 	dir := ProfileDir(p.state, p.ScopeKey)
@@ -92,7 +105,7 @@ func (p *Plan) keepProfile() error {
 // Profile returns where the browser's sandbox of the plan has its profile; "" if it is not
 // kept.
 func (p *Plan) Profile() string {
-	if KeepsProfile(&p.Agent.Sandbox) {
+	if p.keepsProfile() {
 		return ProfileTarget
 	}
 	return ""

@@ -157,6 +157,9 @@ func (s Selector) matcher(settings *Settings) func(*sandbox.Entry) bool {
 	scopeKey := s.Session
 	if p, err := settings.Plan(Subject{SessionKey: s.Session}); err == nil {
 		scopeKey = p.ScopeKey
+		if b, err := p.Browser(); err == nil && s.Browser {
+			scopeKey = b.ScopeKey
+		}
 	}
 	return func(e *sandbox.Entry) bool { return e.SessionKey == s.Session || e.SessionKey == scopeKey }
 }
