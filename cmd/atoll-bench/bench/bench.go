@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/apistage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/browserstage"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/dashboardstage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 )
 
@@ -93,6 +94,9 @@ func All() []Bench {
 		}, false},
 		{"browser", "browsers in sandboxes, beside the same program on the host and Playwright; ten at once", func(ctx context.Context, o Options) (*Report, error) {
 			return staged("browser")(browserstage.Measure(ctx, o.Progress))
+		}, false},
+		{"dashboard", "the web pages in a real browser: what they load, cost and show, beside OpenClaw's; runs with and without tracing", func(ctx context.Context, o Options) (*Report, error) {
+			return staged("dashboard")(dashboardstage.Measure(ctx, o.Atoll, o.Progress))
 		}, false},
 		{"start", "from nothing to a first command's result, beside bwrap and Docker; hundreds alive, a crowd at once", startBench, true},
 	}
