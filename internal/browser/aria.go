@@ -175,7 +175,7 @@ func (r *ariaReader) lineOf(n *accessibility.Node) (line, role string) {
 	}
 	line += states(n)
 	if n.BackendDOMNodeID != 0 {
-		line += " [ref=" + r.page.refs.of(element{r.in.session, n.BackendDOMNodeID}) + "]"
+		line += " [ref=" + r.page.refs.of(element{r.in.session, n.BackendDOMNodeID}, role) + "]"
 	}
 	if value := escaped(textOf(n.Value)); value != "" {
 		line += fmt.Sprintf(": %q", value)
@@ -286,6 +286,7 @@ type refs struct {
 	first    int // the first number of the document
 	names    map[element]string
 	elements map[string]element
+	usable   []string // those that a person can use
 }
 
 // begin forgets the refs of another document.
@@ -294,15 +295,19 @@ func (r *refs) begin(document string) {
 		return
 	}
 	r.document, r.first = document, r.last+1
-	r.names, r.elements = map[element]string{}, map[string]element{}
+	r.names, r.elements, r.usable = map[element]string{}, map[string]element{}, nil
 }
 
-func (r *refs) of(e element) string {
+// of returns the name of an element with a role, which it keeps.
+func (r *refs) of(e element, role string) string {
 	if name, ok := r.names[e]; ok {
 		return name
 	}
 	r.last++
 	name := "e" + strconv.Itoa(r.last)
 	r.names[e], r.elements[name] = name, e
+	if slices.Contains(interactiveRoles, role) {
+		r.usable = append(r.usable, name)
+	}
 	return name
 }

@@ -15,21 +15,43 @@ import (
 // maxPicture is the largest picture for a model.
 const maxPicture = 2 << 20
 
-// Picture returns a JPEG picture of at most 2 MB of what is seen of the page, of all of
-// it, or of an element.
-func (p *Page) Picture(ctx context.Context, whole bool, ref string) ([]byte, error) {
-	beyond := whole || ref != ""
-	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatJpeg, CaptureBeyondViewport: &beyond}
-	var err error
-	switch {
-	case ref != "":
-		params.Clip, err = p.clipOf(ctx, ref)
-	case whole:
-		params.Clip, err = p.wholeClip(ctx)
+// maxBands is how many pictures show one page.
+const maxBands = 4
+
+// Picture returns a JPEG picture of at most 2 MB of what is seen of the page, or of an
+// element.
+func (p *Page) Picture(ctx context.Context, ref string) ([]byte, error) {
+	if ref == "" {
+		return p.capture(ctx, nil)
 	}
+	clip, err := p.clipOf(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
+	return p.capture(ctx, clip)
+}
+
+// Bands returns pictures of all of the page, from the top: one, or several where it is too
+// high for one. left is how many pixels of its height are on none.
+func (p *Page) Bands(ctx context.Context) (pictures [][]byte, left int, err error) {
+	height, err := p.height(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for y := 0.0; y < height && len(pictures) < maxBands; y += maxHeight {
+		taken, err := p.capture(ctx, &page.Viewport{Y: y, Width: Width, Height: min(height-y, maxHeight), Scale: 1})
+		if err != nil {
+			return nil, 0, err
+		}
+		pictures = append(pictures, taken)
+	}
+	return pictures, int(min(max(height-maxBands*maxHeight, 0), 1<<30)), nil
+}
+
+// capture takes a picture of a part of the page; nil is what is seen of it.
+func (p *Page) capture(ctx context.Context, clip *page.Viewport) ([]byte, error) {
+	beyond := clip != nil
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatJpeg, CaptureBeyondViewport: &beyond, Clip: clip}
 	for _, quality := range []int64{75, 40, 15} {
 		params.Quality = &quality
 		taken, err := cdp.Call(ctx, p.session, page.CaptureScreenshot, params)
@@ -45,14 +67,20 @@ func (p *Page) Picture(ctx context.Context, whole bool, ref string) ([]byte, err
 
 // wholeClip is all of the page, of which the lower part is left out if it is too high.
 func (p *Page) wholeClip(ctx context.Context) (*page.Viewport, error) {
+	height, err := p.height(ctx)
+	return &page.Viewport{Width: Width, Height: min(height, maxHeight), Scale: 1}, err
+}
+
+// height is that of the whole page.
+func (p *Page) height(ctx context.Context) (float64, error) {
 	metrics, err := cdp.Call(ctx, p.session, page.GetLayoutMetrics, cdp.Empty{})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if metrics.CSSContentSize == nil {
-		return nil, errors.New("the browser does not say how large the page is")
+		return 0, errors.New("the browser does not say how large the page is")
 	}
-	return &page.Viewport{Width: Width, Height: min(max(metrics.CSSContentSize.Height, 1), maxHeight), Scale: 1}, nil
+	return max(metrics.CSSContentSize.Height, 1), nil
 }
 
 // clipOf is the place of an element on the page.

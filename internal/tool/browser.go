@@ -93,6 +93,7 @@ type BrowserArgs struct {
 	MaxChars    int64          `json:"maxChars,omitzero" jsonschema:"For snapshot, text: at most so much."`
 	Selector    string         `json:"selector,omitzero" jsonschema:"For text: CSS selector."`
 	FullPage    bool           `json:"fullPage,omitzero" jsonschema:"For screenshot: all of the page."`
+	Labels      bool           `json:"labels,omitzero" jsonschema:"For screenshot: refs on the picture."`
 	Filter      string         `json:"filter,omitzero" jsonschema:"For console, requests, errors: lines with this text."`
 	Limit       int64          `json:"limit,omitzero" jsonschema:"For those: the last lines."`
 	Clear       bool           `json:"clear,omitzero" jsonschema:"For those: forget them then."`

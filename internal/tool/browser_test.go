@@ -2,6 +2,7 @@ package tool_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,11 +38,19 @@ func TestBrowserArguments(t *testing.T) {
 		`{"action":"dialog","accept":true,"promptText":"yes"}`:                                        {Action: "dialog", Accept: true, Text: "yes"},
 		`{"action":"snapshot","snapshotFormat":"ai","refs":"aria","compact":true,"interactive":true}`: {Action: "snapshot", Interactive: true},
 		`{"action":"screenshot","fullPage":true,"type":"jpeg"}`:                                       {Action: "screenshot", FullPage: true},
-		`{"action":"click","ref":"e7"}`:                                                               {Action: "click", Ref: "e7"},
+		`{"action":"act","kind":"clickCoords","x":3,"y":4}`:                                           {Action: "click"},
+		`{"action":"act","request":{"kind":"scrollIntoView","ref":"e3"}}`:                             {Action: "scroll", Ref: "e3"},
+		`{"action":"status"}`:                          {Action: "tabs"},
+		`{"action":"waitfordownload","timeoutMs":500}`: {Action: "downloads", Ms: 500},
+		`{"action":"act","kind":"fill","fields":[{"ref":"e1","type":"checkbox","value":true}]}`: {Action: "fill", Fields: []tool.BrowserField{{Ref: "e1", Text: "true"}}},
+		`{"action":"fill","fields":[{"ref":"e1","value":"x"},{"ref":"e2","value":7}]}`:          {Action: "fill", Fields: []tool.BrowserField{{Ref: "e1", Text: "x"}, {Ref: "e2", Text: "7"}}},
+		`{"action":"fill","fields":[{"ref":"e1","text":"x"}]}`:                                  {Action: "fill", Fields: []tool.BrowserField{{Ref: "e1", Text: "x"}}},
+		`{"action":"screenshot","labels":true}`:                                                 {Action: "screenshot", Labels: true},
+		`{"action":"click","ref":"e7"}`:                                                         {Action: "click", Ref: "e7"},
 	} {
 		if _, err := set.Call(t.Context(), "browser", jsontext.Value(args)); err != nil {
 			t.Errorf("%s: %v", args, err)
-		} else if got := used.args; got.Action != want.Action || got.URL != want.URL || got.Ref != want.Ref || got.To != want.To || got.Tab != want.Tab || got.Text != want.Text || got.Ms != want.Ms || got.Double != want.Double || got.Submit != want.Submit || got.Accept != want.Accept {
+		} else if got := used.args; got.Action != want.Action || got.URL != want.URL || got.Ref != want.Ref || got.To != want.To || got.Tab != want.Tab || got.Text != want.Text || got.Ms != want.Ms || got.Double != want.Double || got.Submit != want.Submit || got.Accept != want.Accept || got.Labels != want.Labels || !slices.Equal(got.Fields, want.Fields) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

@@ -13,8 +13,14 @@ var openClawNames = map[string]string{
 	"fn": "expression", "doubleClick": "double", "level": "filter",
 }
 
+// openClawActions are actions, and kinds of its action act, of OpenClaw's for ours.
+var openClawActions = map[string]BrowserAction{
+	"status": BrowserTabs, "start": BrowserTabs, "doctor": BrowserTabs, "profiles": BrowserTabs, "download": BrowserDownloads, "waitfordownload": BrowserDownloads,
+	"clickCoords": BrowserClick, "scrollIntoView": BrowserScroll,
+}
+
 // openClawIgnored are arguments of OpenClaw's that choose what there is one of here.
-var openClawIgnored = []string{"profile", "target", "node", "compact", "mode", "refs", "snapshotFormat", "slowly", "type", "labels", "format", "kind", "request", "frame", "element", "modifiers", "loadState"}
+var openClawIgnored = []string{"profile", "target", "node", "compact", "mode", "refs", "snapshotFormat", "slowly", "type", "format", "kind", "request", "frame", "element", "modifiers", "loadState", "delayMs", "stopOnError", "urls", "dialogId", "path", "label", "dashboard"}
 
 // fromOpenClaw turns arguments in the words of OpenClaw's tool into ours: action "act" with
 // a request, or its members beside it, and other names. What is no object stays as it is.
@@ -33,6 +39,12 @@ func fromOpenClaw(raw jsontext.Value) jsontext.Value {
 	}
 	if text(given["action"]) == "act" {
 		given["action"] = given["kind"]
+	}
+	if ours, theirs := openClawActions[text(given["action"])]; theirs {
+		given["action"], _ = json.Marshal(ours)
+	}
+	if fields := fieldsOf(given["fields"]); fields != nil {
+		given["fields"] = fields
 	}
 	for theirs, ours := range openClawNames {
 		value, has := given[theirs]
@@ -53,6 +65,12 @@ func fromOpenClaw(raw jsontext.Value) jsontext.Value {
 
 // isOpenClaw reports whether arguments have a name that only OpenClaw's tool has.
 func isOpenClaw(given map[string]jsontext.Value) bool {
+	if _, theirs := openClawActions[text(given["action"])]; theirs {
+		return true
+	}
+	if fieldsOf(given["fields"]) != nil {
+		return true
+	}
 	for name := range given {
 		if _, theirs := openClawNames[name]; theirs || slices.Contains(openClawIgnored, name) {
 			return true
@@ -65,4 +83,34 @@ func isOpenClaw(given map[string]jsontext.Value) bool {
 func text(value jsontext.Value) (s string) {
 	_ = json.Unmarshal(value, &s)
 	return s
+}
+
+// openClawField is one field of a form in the words of OpenClaw.
+type openClawField struct {
+	Ref   string         `json:"ref"`
+	Type  string         `json:"type"`
+	Value jsontext.Value `json:"value"`
+}
+
+// fieldsOf turns fields in the words of OpenClaw into ours; nil if they are none.
+func fieldsOf(raw jsontext.Value) jsontext.Value {
+	var theirs []openClawField
+	if len(raw) == 0 || json.Unmarshal(raw, &theirs, json.RejectUnknownMembers(true)) != nil {
+		return nil
+	}
+	ours := make([]BrowserField, len(theirs))
+	for i, f := range theirs {
+		if len(f.Value) == 0 {
+			return nil
+		}
+		ours[i] = BrowserField{Ref: f.Ref, Text: text(f.Value)}
+		if f.Value.Kind() != '"' {
+			ours[i].Text = string(f.Value) // true, false or a number
+		}
+	}
+	rewritten, err := json.Marshal(ours)
+	if err != nil {
+		return nil
+	}
+	return rewritten
 }

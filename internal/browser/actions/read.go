@@ -34,12 +34,43 @@ func (c *call) text(ctx context.Context) error {
 	return c.state(ctx)
 }
 
-// screenshot takes a picture for the model.
+// screenshot takes pictures for the model: one, or several of a page that is too high.
 func (c *call) screenshot(ctx context.Context) error {
-	data, err := c.page.Picture(ctx, c.args.FullPage, c.args.Ref)
+	pictures, err := c.pictures(ctx)
 	if err != nil {
 		return err
 	}
+	for _, data := range pictures {
+		if err := c.addPicture(ctx, data); err != nil {
+			return err
+		}
+	}
+	return c.state(ctx)
+}
+
+// pictures takes what is asked for.
+func (c *call) pictures(ctx context.Context) ([][]byte, error) {
+	switch a := c.args; {
+	case a.FullPage && a.Ref == "":
+		bands, left, err := c.page.Bands(ctx)
+		if len(bands) > 1 {
+			c.note("the page is on %d pictures, from the top", len(bands))
+		}
+		if left > 0 {
+			c.note("%d pixels of its height are on none: scroll, or use text", left)
+		}
+		return bands, err
+	case a.Labels && a.Ref == "":
+		data, number, err := c.page.Labelled(ctx)
+		c.note("%d elements have their refs on the picture", number)
+		return [][]byte{data}, err
+	}
+	data, err := c.page.Picture(ctx, c.args.Ref)
+	return [][]byte{data}, err
+}
+
+// addPicture gives a picture to the model, and puts it into the workspace.
+func (c *call) addPicture(ctx context.Context, data []byte) error {
 	size, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || format != "jpeg" {
 		return errors.New("what the browser sent is no picture")
@@ -49,7 +80,7 @@ func (c *call) screenshot(ctx context.Context) error {
 	if path, err := c.save(ctx, "screenshot.jpg", data); err == nil && path != "" {
 		c.note("file: %s", path)
 	}
-	return c.state(ctx)
+	return nil
 }
 
 // pdf prints the page into a file of the workspace.

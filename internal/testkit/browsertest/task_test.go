@@ -56,7 +56,7 @@ var sailorSteps = []step{
 		if strings.Contains(last, `button "Send"`) {
 			return use(`{"action":"click","ref":%q}`, ref(last, `button "Send"`))
 		}
-		return use(`{"action":"screenshot"}`)
+		return use(`{"action":"screenshot","labels":true}`)
 	}},
 	{`checkbox "I follow`, func(last string) fakellm.Turn {
 		turn := use(`{"action":"fill","fields":[{"ref":%q,"text":"2027-05-01"},{"ref":%q,"text":"3"}]}`, ref(last, `textbox "From"`), ref(last, `textbox "Nights"`))
