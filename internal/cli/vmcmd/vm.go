@@ -52,7 +52,7 @@ func New(h *Host) *cobra.Command {
   atoll vm status`,
 	}
 	cmd.PersistentFlags().StringVar(&c.profile, "profile", "", "`name` of the profile (default: vm.profile of the file, or the only one)")
-	cmd.AddCommand(c.newInit(), c.newUp(), c.newDown(), c.newRestart(), c.newStatus(), c.newShow(), c.newShell(), c.newSSH(), c.newOnboard(), c.newLogs(), c.newDelete())
+	cmd.AddCommand(c.newInit(), c.newUp(), c.newDown(), c.newRestart(), c.newStatus(), c.newShow(), c.newShell(), c.newSSH(), c.newOnboard(), c.newLogs(), c.newApply(), c.newUndo(), c.newDelete())
 	return cmd
 }
 

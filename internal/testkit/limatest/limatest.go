@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package limatest is a limactl for tests. It keeps its virtual machines as directories,
-// and runs commands "inside" in a mount namespace with a root of their own: this
+// and runs commands "inside" in a mount namespace with a root of its own: this
 // machine's files below, a directory of the virtual machine above, and the mounts that
 // the Lima file declares. systemctl and nft there only note what they were asked: the
 // network is this machine's own.
@@ -15,7 +15,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
@@ -57,7 +59,7 @@ func Main(args []string) int {
 // run carries out one command line.
 func run(args []string) error {
 	if dir := os.Getenv(insideVariable); dir != "" {
-		return inside(dir, args)
+		return inside(dir)
 	}
 	if slices.Equal(args, []string{"--version"}) {
 		fmt.Fprintln(os.Stdout, "limactl version", os.Getenv(VersionVariable))
@@ -70,13 +72,13 @@ func run(args []string) error {
 	case "create":
 		return create(strings.TrimPrefix(args[2], "--name="), name)
 	case "start":
-		return setState(name, "Running")
+		return start(name)
 	case "stop":
 		return setState(name, "Stopped")
 	case "delete":
 		return os.RemoveAll(dirOf(name))
 	case "shell":
-		return shell(args[2], append([]string{strings.TrimPrefix(args[1], "--workdir=")}, args[3:]...))
+		return shell(args[2], strings.TrimPrefix(args[1], "--workdir="), args[3:])
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }
@@ -120,23 +122,37 @@ func setState(name, state string) error {
 	return os.WriteFile(filepath.Join(dirOf(name), "state"), []byte(state), 0o600)
 }
 
-// shell runs a command in a directory inside: it starts this program again in a mount namespace of its own.
-func shell(name string, argv []string) error {
+// start starts this program again in a mount namespace of its own, which stays while the
+// virtual machine runs.
+func start(name string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("unshare", append([]string{"--mount", "--propagation", "private", filepath.Join(dirOf(name), "limactl")}, argv...)...) //nolint:noctx // it ends with its caller
-	if err := os.Symlink(self, cmd.Args[4]); err != nil && !errors.Is(err, os.ErrExist) {
+	program := filepath.Join(dirOf(name), "limactl")
+	if err := os.Symlink(self, program); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
+	if err := setState(name, "Running"); err != nil {
+		return err
+	}
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", program)
 	cmd.Env = append(os.Environ(), insideVariable+"="+dirOf(name))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return cmd.Run()
+	ready, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("the root could not be made: %w", err)
+	}
+	return os.WriteFile(filepath.Join(dirOf(name), "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
 }
 
-// inside makes the root of a virtual machine and runs a command in it.
-func inside(dir string, argv []string) error {
+// inside makes the root of a virtual machine and stays until it is stopped.
+func inside(dir string) error {
 	root := filepath.Join(dir, "root")
 	options := fmt.Sprintf("lowerdir=/,upperdir=%s/upper,workdir=%[1]s/work", dir)
 	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
@@ -150,14 +166,48 @@ func inside(dir string, argv []string) error {
 	if err := mounts(dir, root); err != nil {
 		return err
 	}
-	workdir, argv := argv[0], argv[1:]
+	state, err := os.OpenRoot(dir) // which the new root does not have
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	if err := pivot(root); err != nil {
+		return err
+	}
+	_, _ = os.Stdout.Write([]byte("."))
+	for {
+		if is, err := state.ReadFile("state"); err != nil || string(is) != "Running" {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// shell runs a command in a directory inside.
+func shell(name, workdir string, argv []string) error {
+	pid, err := os.ReadFile(filepath.Join(dirOf(name), "pid"))
+	if err != nil {
+		return err
+	}
 	if argv[0] == "sudo" {
 		argv = argv[1:]
 	}
-	cmd := exec.Command("chroot", append([]string{root, "sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...) //nolint:noctx // it ends with its caller
+	cmd := exec.Command("nsenter", append([]string{"--mount", "--target", string(pid), "--", "/bin/sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...)
 	cmd.Env = []string{"PATH=/opt/limatest:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
+}
+
+// pivot makes a directory the root. In a mere chroot no user namespace could be made, and
+// so no sandbox.
+func pivot(root string) error {
+	if err := unix.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	return unix.Unmount(".", unix.MNT_DETACH)
 }
 
 // mounts mounts what the Lima file declares, and puts the stand-in of systemctl in place.

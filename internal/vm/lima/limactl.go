@@ -105,6 +105,27 @@ func (v *VM) Run(ctx context.Context, script string, in io.Reader) (string, erro
 	return v.capture(exec.CommandContext(ctx, argv[0], argv[1:]...), in)
 }
 
+// Read runs a program inside and writes at most so many bytes of what it prints.
+func (v *VM) Read(ctx context.Context, argv []string, in io.Reader, to io.Writer, most int64) error {
+	argv = v.ShellArgs("/", argv...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	said := &tailbuf.Writer{Most: 2000}
+	cmd.Stdin, cmd.Stderr = in, said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.LimitReader(out, most))
+	_ = out.Close()
+	if wait := cmd.Wait(); wait != nil {
+		return fmt.Errorf("%w: %s", wait, bytes.TrimSpace(said.Bytes()))
+	}
+	return err
+}
+
 func (v *VM) output(ctx context.Context, args ...string) (string, error) {
 	return v.capture(exec.CommandContext(ctx, v.Program, args...), nil)
 }
