@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/atoll-run/atoll/api"
 )
@@ -55,6 +56,34 @@ func (c *Client) Variants(ctx context.Context) (*api.Variants, error) {
 // Doctor examines the gateway's machine.
 func (c *Client) Doctor(ctx context.Context) (*api.Doctor, error) {
 	return get[api.Doctor](ctx, c, "/api/v1/doctor", nil)
+}
+
+// CreateToken makes a token; its text is in the answer this once.
+func (c *Client) CreateToken(ctx context.Context, token *api.CreateToken) (*api.CreatedToken, error) {
+	return ask[api.CreatedToken](ctx, c, &request{method: http.MethodPost, path: "/api/v1/tokens", body: token})
+}
+
+// RevokeToken ends a token.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	_, err := ask[api.Done](ctx, c, &request{method: http.MethodDelete, path: "/api/v1/tokens/" + url.PathEscape(id)})
+	return err
+}
+
+// Devices lists the devices that showed a key of their own.
+func (c *Client) Devices(ctx context.Context) (*api.Devices, error) {
+	return get[api.Devices](ctx, c, "/api/v1/devices", nil)
+}
+
+// PairDevice pairs a device that waits for it.
+func (c *Client) PairDevice(ctx context.Context, id string) error {
+	_, err := ask[api.Done](ctx, c, &request{method: http.MethodPost, path: "/api/v1/devices/" + url.PathEscape(id) + "/pair"})
+	return err
+}
+
+// RemoveDevice ends a device.
+func (c *Client) RemoveDevice(ctx context.Context, id string) error {
+	_, err := ask[api.Done](ctx, c, &request{method: http.MethodDelete, path: "/api/v1/devices/" + url.PathEscape(id)})
+	return err
 }
 
 // Tokens lists the tokens of the gateway's callers.

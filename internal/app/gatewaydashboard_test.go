@@ -46,6 +46,11 @@ func TestDashboard(t *testing.T) {
 	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
 	modules := webModules(t)
 	d := newDashboardSite(t)
+	if dir := os.Getenv("ATOLL_DASHBOARD_SHOTS"); dir != "" { // scripts/dashboard-screenshots.sh
+		d.past()
+		t.Logf("%s", d.browse(modules, "shots.mjs", "DASHBOARD_SHOTS="+dir))
+		return
+	}
 	d.crowd()
 	out := d.browse(modules, "main.mjs")
 	_, found, ok := bytes.Cut(out, []byte("\nDASHBOARD "))

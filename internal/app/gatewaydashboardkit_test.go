@@ -136,25 +136,72 @@ func (s *site) filesBelow(dir string) map[string][]byte {
 // with a hundred thousand events, and one whose answer is a line of ten megabytes.
 func (d *dashboardSite) crowd() {
 	d.t.Helper()
+	d.given["crowd"] = d.token(access.Spec{Scope: access.Run, Account: "crowd", Name: "crowd"})
+	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000000002"
+	d.write([]statement{
+		{numbers + `INSERT INTO runs SELECT printf('run-%026d', i), 'crowd', variant, request, step, json_set(receipt, '$.id', printf('run-%026d', i), '$.account', 'crowd'), created_at_ms - i * 60000, changed_at_ms FROM runs, n WHERE id = ?`, []any{10_000, d.given["pushed"]}},
+		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd'), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},
+		{numbers + `INSERT INTO run_events SELECT ?, i, 0, json_object('seq', i, 'at', '2026-01-01T00:00:00Z', 'type', 'log', 'text', printf('line %d', i)) FROM n`, []any{100_000, d.given["long"]}},
+		{`UPDATE runs SET receipt = json_set(receipt, '$.text', ?) WHERE id = ?`, []any{strings.Repeat("wide ", 2<<20), d.given["wide"]}},
+	})
+}
+
+// numbers begins a statement with the rows 1, 2, 3 … of the table n.
+const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+
+type statement struct {
+	text string
+	args []any
+}
+
+// write changes the database beside the gateway.
+func (d *dashboardSite) write(statements []statement) {
+	d.t.Helper()
 	db, err := store.Open(d.t.Context(), filepath.Join(d.state, "atoll.db"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer db.Close()
-	d.given["crowd"] = d.token(access.Spec{Scope: access.Run, Account: "crowd", Name: "crowd"})
-	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000000002"
-	const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
-	for _, statement := range []struct {
-		text string
-		args []any
-	}{
-		{numbers + `INSERT INTO runs SELECT printf('run-%026d', i), 'crowd', variant, request, step, json_set(receipt, '$.id', printf('run-%026d', i), '$.account', 'crowd'), created_at_ms - i * 60000, changed_at_ms FROM runs, n WHERE id = ?`, []any{10_000, d.given["pushed"]}},
-		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd'), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},
-		{numbers + `INSERT INTO run_events SELECT ?, i, 0, json_object('seq', i, 'at', '2026-01-01T00:00:00Z', 'type', 'log', 'text', printf('line %d', i)) FROM n`, []any{100_000, d.given["long"]}},
-		{`UPDATE runs SET receipt = json_set(receipt, '$.text', ?) WHERE id = ?`, []any{strings.Repeat("wide ", 2<<20), d.given["wide"]}},
-	} {
-		if _, err := db.ExecContext(d.t.Context(), statement.text, statement.args...); err != nil {
+	for _, s := range statements {
+		if _, err := db.ExecContext(d.t.Context(), s.text, s.args...); err != nil {
 			d.t.Fatal(err)
 		}
 	}
+}
+
+// past adds what pictures need: a month of runs and of what they cost, one that works,
+// and one of Atoll's own agent.
+func (d *dashboardSite) past() {
+	d.given["agentRun"] = d.run("commits", "Port the parser to Go and add a test", "go-parser")
+	for _, task := range []string{"Find out why the nightly build is slow", "Read the papers about incremental parsing"} {
+		if _, err := d.g.Start(d.t.Context(), &api.RunRequest{GraphID: "waits", Message: task}, ""); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	d.say("agent:main:release", "Prepare the notes of the next release")
+	const copied = `INSERT INTO runs SELECT printf('run-%016d%s', i, substr(id, -10)), CASE i % 3 WHEN 0 THEN 'acme' WHEN 1 THEN 'globex' ELSE '' END, variant, request, step,
+		json_set(receipt, '$.id', printf('run-%016d%s', i, substr(id, -10)), '$.account', CASE i % 3 WHEN 0 THEN 'acme' WHEN 1 THEN 'globex' ELSE '' END, '$.bill.microUsd', 1800 + (i * 7919) % 61000, '$.model', CASE i % 4 WHEN 0 THEN 'big' ELSE 'small' END,
+		'$.created', strftime('%Y-%m-%dT%H:%M:%SZ', created_at_ms / 1000 - i * 4013, 'unixepoch'), '$.started', strftime('%Y-%m-%dT%H:%M:%SZ', created_at_ms / 1000 - i * 4013, 'unixepoch'), '$.ended', strftime('%Y-%m-%dT%H:%M:%SZ', created_at_ms / 1000 - i * 4013 + 20 + (i * 37) % 400, 'unixepoch')),
+		created_at_ms - i * 4013000, changed_at_ms FROM runs, n WHERE id IN (?, ?) OR id = ? AND i % 5 = 0`
+	d.write([]statement{{`DELETE FROM run_events WHERE run = ? AND seq > 3`, []any{d.given["agentRun"]}}})
+	for i, event := range pictureEvents {
+		d.write([]statement{{`INSERT INTO run_events SELECT id, ?, 0, json_set(?, '$.seq', ?, '$.at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at_ms / 1000.0 + ?, 'unixepoch')) FROM runs WHERE id = ?`, []any{100 + i, event, 100 + i, 0.2 + float64(i)*0.03, d.given["agentRun"]}}})
+	}
+	d.write([]statement{
+		{numbers + copied, []any{60, d.given["pushed"], d.given["agentRun"], d.given["failed"]}},
+		{numbers + `INSERT INTO usage_calls SELECT at_ms - i * 1201000, printf('%s-%d', id, i), printf('%s-%d', run, i), session, CASE i % 3 WHEN 0 THEN 'main' WHEN 1 THEN 'reviewer' ELSE 'writer' END, account, strftime('%Y-%m-%d', (at_ms - i * 1201000) / 1000, 'unixepoch'), dialect, model_asked,
+			CASE i % 5 WHEN 0 THEN 'big' WHEN 1 THEN 'thinking' ELSE 'small' END, status, input * (1 + i % 90), cached_input, cache_write, output * (1 + i % 70), reasoning, 900 + (i * 7919) % 9000 * (1 + (i / 72) % 4), NULL, priced, estimated, crashed FROM usage_calls, n WHERE id = (SELECT id FROM usage_calls LIMIT 1)`, []any{2100}},
+	})
+}
+
+// pictureEvents are steps of an agent that reports its tools.
+var pictureEvents = []string{
+	`{"type":"text_delta","text":"The parser is recursive descent, so it moves to Go **one function at a time**. I begin with the tokens."}`,
+	`{"type":"tool_call","call":{"id":"1","name":"exec","args":"{\"command\":\"grep -rn 'func Parse' src | head\"}"}}`,
+	`{"type":"tool_result","call":{"id":"1","name":"exec","args":""},"tookMs":21,"text":"src/main.go:12:func Parse(text string) (*Tree, error) {"}`,
+	`{"type":"tool_call","call":{"id":"2","name":"edit","args":"{\"path\":\"src/main.go\",\"oldText\":\"return nil, nil\",\"newText\":\"return parse(tokens(text))\"}"}}`,
+	`{"type":"tool_result","call":{"id":"2","name":"edit","args":""},"tookMs":4,"text":"edited src/main.go: 1 replaced, first at line 13\n--- a/src/main.go\n+++ b/src/main.go\n@@ -12,3 +12,3 @@\n func Parse(text string) (*Tree, error) {\n-\treturn nil, nil\n+\treturn parse(tokens(text))\n }"}`,
+	`{"type":"tool_call","call":{"id":"3","name":"exec","args":"{\"command\":\"go test ./...\"}"}}`,
+	`{"type":"tool_result","call":{"id":"3","name":"exec","args":""},"tookMs":210,"text":"ok  \texample.com/project/src\t0.004s"}`,
+	`{"type":"text_delta","text":"The tests pass. Two things to know:\n\n- errors carry the line now\n- ` + "`Tree.Walk`" + ` is new"}`,
 }

@@ -279,6 +279,23 @@ export interface CreateSnapshot {
   name: string;
 }
 
+export interface CreateToken {
+  /** That it is bound to; without one it sees all. A bound caller's own. */
+  account?: string;
+  /** Until it ends; 90 if left out. */
+  days?: number;
+  /** For people. */
+  name?: string;
+  /** What it may do. */
+  scope: "admin" | "operator" | "operator.approvals" | "run" | "read";
+}
+
+export interface CreatedToken {
+  /** What callers send. It is shown this once: only a hash is kept. */
+  text: string;
+  token: Token;
+}
+
 export interface Delivery {
   branch: string;
   /** Why they were not sent. */
@@ -287,6 +304,22 @@ export interface Delivery {
   note: string;
   pullRequest?: string;
   state?: string;
+}
+
+export interface Device {
+  client: string;
+  created: string;
+  id: string;
+  lastUsed?: string;
+  /** Otherwise it waits for an admin. */
+  paired: boolean;
+  platform: string;
+  /** Id of the token that it was paired under. */
+  token: string;
+}
+
+export interface Devices {
+  devices: Array<Device>;
 }
 
 export interface Doctor {

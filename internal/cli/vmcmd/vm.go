@@ -140,10 +140,7 @@ func (c *command) newDown() *cobra.Command {
 func (c *command) newRestart() *cobra.Command {
 	return c.with(&cobra.Command{Use: "restart", Short: "Stop the virtual machine, and bring it up again", Args: cobra.NoArgs, Example: "  atoll vm restart"},
 		func(ctx context.Context, m *vm.Manager, _ []string) error {
-			if err := m.Down(ctx, false); err != nil && !errors.Is(err, vm.ErrNone) {
-				return err
-			}
-			return m.Up(ctx, "")
+			return errors.Join(m.Down(ctx, false), m.Up(ctx, ""))
 		})
 }
 

@@ -170,7 +170,6 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 		t.Error("up prints a secret")
 	}
 	m.must("nothing to change", "up")
-	m.must("nothing to change", "restart")
 	m.inside()
 	m.must("as declared", "status")
 	m.must(`"state":"running"`, "status", "--json")

@@ -56,7 +56,8 @@ var (
 	nameForm    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9 ._:@/+-]{0,127}$`)
 )
 
-func (s *Spec) check() error {
+// Check returns why no token can be made of the spec.
+func (s *Spec) Check() error {
 	switch {
 	case s.Scope.Check() != nil:
 		return s.Scope.Check()

@@ -116,7 +116,7 @@ func (f *fixedToken) caller() *Caller { return &Caller{Token: f.name, Name: f.na
 
 // Create stores a new token. Its text is returned once and is not stored.
 func (s *TokenStore) Create(ctx context.Context, spec Spec) (secret.Value, *Token, error) {
-	if err := spec.check(); err != nil {
+	if err := spec.Check(); err != nil {
 		return secret.Value{}, nil, err
 	}
 	if spec.Life == 0 {

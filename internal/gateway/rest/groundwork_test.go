@@ -181,9 +181,7 @@ func TestMachineAndTokens(t *testing.T) {
 		o.Examine = func(context.Context) []api.DoctorCheck {
 			return []api.DoctorCheck{{Name: "disk", Status: "ok", Detail: "fine"}}
 		}
-		o.Tokens = func(context.Context) ([]access.Token, error) {
-			return []access.Token{{ID: "t1", Spec: access.Spec{Account: "alice", Scope: access.Read}}, {ID: "t2", Spec: access.Spec{Account: "bob", Scope: access.Run}}}, nil
-		}
+		o.Tokens = &tokenList{{ID: "t1", Spec: access.Spec{Account: "alice", Scope: access.Read}}, {ID: "t2", Spec: access.Spec{Account: "bob", Scope: access.Run}}}
 	})
 	if got := into[api.Doctor](t, o.ask("root", http.MethodGet, "/api/v1/doctor", nil), http.StatusOK); len(got.Checks) != 1 {
 		t.Errorf("%+v", got)

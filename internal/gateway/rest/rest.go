@@ -37,8 +37,9 @@ type Options struct {
 	Choices  Choices // nil lists nothing
 	// Examine looks at what sandboxes need of this machine. Nil finds nothing.
 	Examine func(context.Context) []api.DoctorCheck
-	// Tokens lists the tokens of callers. Nil lists none.
-	Tokens func(context.Context) ([]access.Token, error)
+	// Tokens and Devices are those of callers. Without them there are none.
+	Tokens  Tokens
+	Devices Devices
 
 	Settings   Settings
 	AgentNames []string // of the configuration

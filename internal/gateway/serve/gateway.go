@@ -235,7 +235,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	}
 	options := RESTOptions(g.parts, g.runs)
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
-	options.Inbound, options.Made, options.Tracer, options.Tokens = g.inbound, g.made, g.tracer, g.access.Tokens.List
+	options.Inbound, options.Made, options.Tracer, options.Tokens, options.Devices = g.inbound, g.made, g.tracer, g.access.Tokens, g.access.Devices
 	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
 	options.Settings = restSettings{g.parts, g.accounts}
 	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager).Usage, g.changed

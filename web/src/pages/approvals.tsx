@@ -66,7 +66,7 @@ function Question({ id, onAnswer }: { id: string; onAnswer: () => void }) {
       <Card title={printable(data.summary, 300)}>
         <dl class="facts">
           <div><dt>Asked by</dt><dd>{data.owner.agent ?? "–"}{data.owner.run && <> in <a href={link("runs", data.owner.run)}>a run</a></>}{data.owner.account && ` of ${data.owner.account}`}</dd></div>
-          <div><dt>About</dt><dd>{printable(data.subject, 300)}</dd></div>
+          <div class="wide"><dt>About</dt><dd>{printable(data.subject, 300)}</dd></div>
           <div><dt>Waits since</dt><dd><Ago at={data.created} /></dd></div>
           <div><dt>Expires</dt><dd><Ago at={data.expires} />, then {data.default === "deny" ? "refused" : "allowed once"}</dd></div>
           {data.rule && <div><dt>A rule would be</dt><dd><code>{printable(data.rule, 300)}</code></dd></div>}

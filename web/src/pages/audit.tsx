@@ -40,7 +40,7 @@ export function AuditPage() {
           { title: "Kind", width: "80px", cell: ({ record }) => field(record, "kind") || "model" },
           { title: "Verdict", width: "100px", cell: ({ record }) => <State is={field(record, "denied") ? "denied" : "allowed"} /> },
           { title: "Agent", width: "90px", wide: true, cell: ({ record }) => printable(field(record, "agent"), 60) },
-          { title: "What", width: "minmax(160px, 1fr)", cell: ({ record }) => <button type="button" class="plain-button" onClick={() => setChosen(record)}>{summary(record)}</button> },
+          { title: "What", width: "minmax(160px, 1fr)", cell: ({ record }) => <button type="button" class="plain-button" tabIndex={-1} onClick={() => setChosen(record)}>{summary(record)}</button> },
           { title: "Run", width: "120px", wide: true, cell: ({ record }) => field(record, "run") && <a href={link("runs", field(record, "run"))}>{printable(field(record, "run").slice(0, 14), 14)}</a> },
         ]} />;
       }}</Loaded>

@@ -5,7 +5,7 @@ import { Lines } from "../parts/lines";
 import { OutLink } from "../parts/markdown";
 import { Card, Empty, Loaded, State } from "../parts/parts";
 import { useResource } from "../resource";
-import { link } from "../router";
+import { RelayOfRun } from "./relay";
 import { changeOf, countsOf, type Change, type Steps } from "./steps";
 
 /** Changes shows what a run changed: what became of its commits, what waits at the gate, and each step's edits. */
@@ -13,7 +13,7 @@ export function Changes({ run, steps }: { run: Run; steps: Steps }) {
   const edits = steps.all.map((step) => ({ step, change: changeOf(step) })).filter((one): one is { step: (typeof steps.all)[number]; change: Change } => one.change !== undefined);
   return (
     <>
-      <Delivered run={run} />
+      {run.branch ? <RelayOfRun run={run.id} otherwise={<Delivered run={run} />} /> : <Delivered run={run} />}
       {run.changes && run.changes.directory !== "" && <AtGate id={run.id} />}
       <Card title="Edits, step by step">
         {edits.length === 0 ? <Empty>No tool of the agent edited a file. What commands changed is in the commits.</Empty> : edits.slice(0, 200).map(({ step, change }) => {
@@ -42,7 +42,6 @@ export function Delivered({ run }: { run: Run }) {
         <div><dt>State</dt><dd><State is={delivery.state ?? "done"} /></dd></div>
         {delivery.pullRequest && <div><dt>Pull request</dt><dd><OutLink to={delivery.pullRequest} /></dd></div>}
       </dl>
-      {delivery.state === "waiting" && <p><a class="button" href={link("approvals", "", { run: run.id })}>Answer it</a></p>}
       {delivery.error && <p class="bad">{printable(delivery.error, 2000)}</p>}
       {delivery.hint && <p class="hint">{printable(delivery.hint, 1000)}</p>}
       {delivery.note && delivery.note !== delivery.pullRequest && <p class="faint">{printable(delivery.note, 1000)}</p>}

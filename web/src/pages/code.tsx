@@ -1,4 +1,4 @@
-import type { Approvals, Audit, Run, Runs } from "../api-types";
+import type { Approvals, Run, Runs } from "../api-types";
 import type { Props } from "../lazy";
 import { count, printable } from "../parts/format";
 import { List } from "../parts/list";
@@ -9,6 +9,7 @@ import { useLiveResource } from "../live";
 import { link } from "../router";
 import { stateOf } from "../runs";
 import { Delivered } from "./changes";
+import { RelayCard, RelayOfRun } from "./relay";
 
 /** CodePage shows the branches that runs committed to, and what waits before it leaves. */
 export function CodePage({ id }: Props) {
@@ -48,7 +49,6 @@ function codeState(run: Run): string {
 function BranchesPage() {
   const runs = useLiveResource<Runs>("/api/v1/ai/runs?limit=500&fields=summary", "runs");
   const held = useLiveResource<Approvals>("/api/v1/approvals?kind=relay", "approvals");
-  const git = useLiveResource<Audit>("/api/v1/audit?kind=git&limit=50", "runs");
   const rows = useRowKeys();
   return (
     <div class="page" ref={rows}>
@@ -71,23 +71,8 @@ function BranchesPage() {
           );
         }}</Loaded>
       </Card>
-      <Card title="What the relay did">
-        <Loaded of={git}>{(data) => data.records.length === 0 ? <Empty>Nothing left yet.</Empty> : <GitRecords records={data.records as Record<string, unknown>[]} />}</Loaded>
-      </Card>
+      <RelayCard />
     </div>
-  );
-}
-
-function GitRecords({ records }: { records: Record<string, unknown>[] }) {
-  const text = (record: Record<string, unknown>, name: string): string => (typeof record[name] === "string" ? record[name] : "");
-  return (
-    <table class="plain">
-      <thead><tr><th>Step</th><th>Branch</th><th>Commit</th><th>Refused for</th><th>Run</th><th class="right">When</th></tr></thead>
-      <tbody>{[...records].reverse().map((record, i) => (
-        <tr key={i}><td><State is={text(record, "event")} /></td><td><code>{printable(text(record, "branch"), 120)}</code></td><td><code>{printable(text(record, "head").slice(0, 10), 10)}</code></td><td class="bad">{printable(text(record, "denied"), 120)}</td>
-          <td>{text(record, "run") && <a href={link("runs", text(record, "run"))}>{printable(text(record, "run").slice(0, 14), 14)}…</a>}</td><td class="right"><Ago at={text(record, "time")} /></td></tr>
-      ))}</tbody>
-    </table>
   );
 }
 
@@ -104,7 +89,7 @@ function BranchPage({ branch }: { branch: string }) {
         return (
           <>
             <div class="title"><State is={found.state} /><h2>{printable(found.name, 200)}</h2><span class="grow" />{found.pullRequest && <OutLink to={found.pullRequest} />}</div>
-            {latest && <Delivered run={latest} />}
+            {latest && <RelayOfRun run={latest.id} otherwise={<Delivered run={latest} />} />}
             <Card title="Runs"><ul class="rows">{found.runs.map((run) => (
               <li key={run.id}><a href={link("runs", run.id, { tab: "changes" })}><State is={stateOf(run)} /><span class="grow">{printable(run.task ?? run.id, 300)}</span><span class="tag">{codeState(run)}</span><Ago at={run.created} /></a></li>
             ))}</ul></Card>

@@ -1,5 +1,5 @@
 import { me } from "../api";
-import type { CostPoint, CostSeries, Costs } from "../api-types";
+import type { Budgets, CostPoint, CostSeries, Costs, SpendBudget } from "../api-types";
 import { count, money, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Empty, Loaded } from "../parts/parts";
@@ -27,8 +27,35 @@ export function CostPage() {
         <label>Since <select value={String(days)} onChange={(event) => set("days", event.currentTarget.value)}>{Object.entries(periods).map(([n, name]) => <option key={n} value={n}>{name}</option>)}</select></label>
         <label>By <select value={by} onChange={(event) => set("by", event.currentTarget.value)}>{Object.keys(groups).filter((name) => name !== "account" || !bound).map((name) => <option key={name} value={name}>{name}</option>)}</select></label>
       </div>
+      <BudgetsCard />
       {by === "run" ? <ByRun since={from} /> : <OverTime key={`${by} ${days}`} by={by} since={since} from={from} bucket={days <= 2 ? "hour" : "day"} />}
     </div>
+  );
+}
+
+/** BudgetsCard shows the limits of the configuration and what was spent of each. */
+function BudgetsCard() {
+  const budgets = useResource<Budgets>("/api/v1/budgets", 60000);
+  const limited = budgets.data?.budgets.filter((budget) => budget.microUsd > 0 || budget.tokens > 0) ?? [];
+  if (budgets.data !== undefined && limited.length === 0) return null;
+  return (
+    <Card title="Budgets">
+      <Loaded of={budgets}>{() => (
+        <table class="plain"><thead><tr><th>Of</th><th>Account</th><th class="right">Spent</th><th class="right">Limit</th><th>Used</th><th class="right">At the end of the day</th><th>Set by</th></tr></thead>
+          <tbody>{limited.map((budget) => <Spent key={`${budget.scope} ${budget.account}`} budget={budget} />)}</tbody></table>
+      )}</Loaded>
+    </Card>
+  );
+}
+
+function Spent({ budget }: { budget: SpendBudget }) {
+  const inTokens = budget.microUsd === 0;
+  const [spent, most] = inTokens ? [budget.spentTokens, budget.tokens] : [budget.spentMicroUsd, budget.microUsd];
+  const shown = (n: number): string => (inTokens ? `${count(n)} tokens` : money(n));
+  return (
+    <tr><td>{budget.scope === "day" ? "today" : "all time"}</td><td>{budget.account || "none"}</td><td class="right">{shown(spent)}</td><td class="right">{shown(most)}</td>
+      <td><meter min={0} max={Math.max(1, most)} high={most * 0.8} optimum={0} value={spent} aria-label={`Used of the budget of ${budget.account || "no account"}`} /></td>
+      <td class={`right${budget.expectedMicroUsd && budget.expectedMicroUsd > budget.microUsd && !inTokens ? " bad" : ""}`}>{budget.expectedMicroUsd ? money(budget.expectedMicroUsd) : "–"}</td><td><code>{budget.from ?? ""}</code></td></tr>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
-import type { Explanation } from "../api-types";
+import type { Config, Explanation } from "../api-types";
 import { printable } from "../parts/format";
+import { List } from "../parts/list";
 import { Card, Loaded, State } from "../parts/parts";
 import { useResource } from "../resource";
 import { go, link, route } from "../router";
@@ -15,7 +16,7 @@ export function PolicyPage() {
   return (
     <div class="page">
       <Ask key={given.toString()} given={given} />
-      <Loaded of={explanation}>{(data) => <Explained of={data} />}</Loaded>
+      <Loaded of={explanation}>{(data) => <><Explained of={data} /><Settings agent={data.agentId} /></>}</Loaded>
     </div>
   );
 }
@@ -53,6 +54,27 @@ function Explained({ of: data }: { of: Explanation }) {
         {data.path.error ? <p class="bad">{printable(data.path.error, 600)}</p> : <p>Inside it is <code>{printable(data.path.inside ?? "", 300)}</code>.</p>}
       </Card>}
     </>
+  );
+}
+
+/** Settings shows every setting of an agent with where it came from; nothing can be changed here. */
+function Settings({ agent }: { agent: string }) {
+  const config = useResource<Config>(`/api/v1/config?agent=${encodeURIComponent(agent)}`);
+  const [text, setText] = useState("");
+  return (
+    <Card title="Settings" extra={<input type="search" aria-label="Filter settings" placeholder="Filter" value={text} onInput={(event) => setText(event.currentTarget.value)} />}>
+      <Loaded of={config}>{(data) => (
+        <>
+          <p class="faint">Of <code>{printable(data.path, 300)}</code>. They are changed in the file: <code>atoll config check</code> says whether it is right.</p>
+          <div class="tall high"><List label="Settings" rows={data.settings.filter((setting) => `${setting.key} ${setting.value} ${setting.source}`.toLowerCase().includes(text.toLowerCase()))} keyOf={(setting) => setting.key} columns={[
+            { title: "Key", width: "minmax(160px, 1.4fr)", cell: (setting) => <code>{printable(setting.key, 200)}</code> },
+            { title: "Value", width: "minmax(120px, 2fr)", cell: (setting) => <code title={printable(setting.value, 2000)}>{printable(setting.value, 300)}</code> },
+            { title: "From", width: "80px", wide: true, cell: (setting) => <span class={setting.source === "default" ? "faint" : ""}>{setting.source}</span> },
+            { title: "Written at", width: "minmax(120px, 1.2fr)", wide: true, cell: (setting) => <code class="faint">{setting.path ? `${printable(setting.path, 200)}${setting.line ? `:${setting.line}` : ""}` : ""}</code> },
+          ]} /></div>
+        </>
+      )}</Loaded>
+    </Card>
   );
 }
 

@@ -63,10 +63,10 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
         <Fact title="Tokens">{count(run.bill.inputTokens)} in, {count(run.bill.outputTokens)} out</Fact>
         {run.told?.usage && <Fact title="Told by the program"><span class="faint">{count(run.told.usage.total)} tokens</span></Fact>}
         {run.peakMemory ? <Fact title="Memory">{bytes(run.peakMemory)} at most</Fact> : null}
-        {run.sandbox && <Fact title="Sandbox"><a href={link("sandboxes", run.sandbox)}>{run.sandbox}</a></Fact>}
+        {run.sandbox && <Fact wide title="Sandbox"><a href={link("sandboxes", run.sandbox)}>{run.sandbox}</a></Fact>}
         {run.account && <Fact title="Account">{run.account}</Fact>}
         {run.branch && <Fact title="Branch"><a href={link("code", run.branch)}>{printable(run.branch, 200)}</a></Fact>}
-        {run.pullRequest && <Fact title="Pull request"><OutLink to={run.pullRequest} /></Fact>}
+        {run.pullRequest && <Fact wide title="Pull request"><OutLink to={run.pullRequest} /></Fact>}
         {run.trace && <Fact title="Trace"><Id value={run.trace} /></Fact>}
       </dl>
       {run.warnings && run.warnings.length > 0 && <Card title="Warnings"><ul>{run.warnings.map((warning) => <li key={warning}>{printable(warning, 1000)}</li>)}</ul></Card>}
@@ -74,8 +74,8 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
   );
 }
 
-function Fact({ title, children }: { title: string; children: ComponentChildren }) {
-  return <div><dt>{title}</dt><dd>{children}</dd></div>;
+function Fact({ title, children, wide = false }: { title: string; children: ComponentChildren; wide?: boolean }) {
+  return <div class={wide ? "wide" : ""}><dt>{title}</dt><dd>{children}</dd></div>;
 }
 
 function Answer({ run }: { run: Run }) {

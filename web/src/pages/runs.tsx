@@ -5,7 +5,7 @@ import type { Props } from "../lazy";
 import { ActionProblem, useAction } from "../parts/action";
 import { count, duration, money, printable } from "../parts/format";
 import { List, type Column } from "../parts/list";
-import { Ago, Empty, Id, Loaded, State, now } from "../parts/parts";
+import { Ago, Empty, Loaded, State, now } from "../parts/parts";
 import { useLive } from "../live";
 import { useResource, type Resource } from "../resource";
 import { go, link, route } from "../router";
@@ -67,7 +67,7 @@ function columns(marked: string[], mark: (key: string) => void): Column<Run>[] {
   const bound = me.value?.account !== undefined && me.value.account !== "";
   const all: Column<Run>[] = [
     { title: "State", width: "82px", cell: (run) => <State is={stateOf(run)} /> },
-    { title: "Task", width: "minmax(140px, 4fr)", cell: (run) => printable(run.task ?? "", 200) },
+    { title: "Task", width: "minmax(220px, 4fr)", cell: (run) => run.task ? printable(run.task, 200) : <span class="faint">{run.id}</span> },
     { title: "Agent", width: "minmax(70px, 1fr)", wide: true, cell: (run) => run.graphId },
     { title: "Model", width: "minmax(70px, 1fr)", wide: true, cell: (run) => run.model || "–" },
     { title: "Result", width: "minmax(90px, 1.2fr)", wide: true, cell: (run) => run.error ? <span class="bad">{run.error.code}</span> : run.branch ?? "" },
@@ -75,7 +75,6 @@ function columns(marked: string[], mark: (key: string) => void): Column<Run>[] {
     { title: "Cost", width: "66px", right: true, wide: true, cell: (run) => <span class={run.bill.provisional ? "provisional" : ""} title={run.bill.provisional ? "provisional" : run.bill.source}>{money(run.bill.microUsd)}</span> },
     { title: "Took", width: "86px", right: true, wide: true, cell: (run) => duration(tookOf(run, now.value)) },
     { title: "Begun", width: "80px", right: true, cell: (run) => <Ago at={run.created} /> },
-    { title: "Run", width: "92px", wide: true, cell: (run) => <Id value={run.id} /> },
     { title: "Compare", width: "58px", wide: true, right: true, cell: (run) => <input type="checkbox" tabIndex={-1} aria-label={`Compare ${run.id}`} checked={marked.includes(run.id)} onChange={() => mark(run.id)} /> },
   ];
   return all.filter((column) => column.title !== "Account" || !bound);

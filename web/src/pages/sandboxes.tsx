@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { ApiError, call, may } from "../api";
 import type { Problem, Sandbox, SandboxMetrics, SandboxUsage, Verifications } from "../api-types";
 import type { Props } from "../lazy";
-import { bytes, count } from "../parts/format";
+import { bytes, count, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
 import { asResource, useLive, useLiveResource, useRows } from "../live";
@@ -76,7 +76,7 @@ function SandboxPage({ id }: { id: string }) {
             {data.deadline && <div><dt>Deadline</dt><dd><Ago at={data.deadline} /></dd></div>}
             {data.workspaceDir && <div><dt>Workspace</dt><dd><code>{data.workspaceDir}</code></dd></div>}
           </dl>
-          {data.drift && <Card title="Differs from its source"><p>{count((data.drift.modified?.length ?? 0) + (data.drift.deleted?.length ?? 0))} files were changed inside; {count(data.drift.stale?.length ?? 0)} are newer on the host.</p></Card>}
+          {data.drift && <Card title="Differs from its source"><p>{count((data.drift.modified?.length ?? 0) + (data.drift.deleted?.length ?? 0))} files were changed inside; {count(data.drift.stale?.length ?? 0)} are newer on the host.</p><ul>{[...(data.drift.modified ?? []), ...(data.drift.deleted ?? []).map((name) => `${name} (removed)`), ...(data.drift.stale ?? []).map((name) => `${name} (newer on the host)`)].slice(0, 50).map((name) => <li key={name}><code>{printable(name, 300)}</code></li>)}</ul></Card>}
           {data.id && data.running && <Metrics path={path} />}
           {may("operator") && <Verify path={path} />}
         </>

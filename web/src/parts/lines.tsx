@@ -24,7 +24,7 @@ export function Lines({ text, label, diff = false }: { text: string; label: stri
       onScroll={() => setFirst(Math.floor((box.current?.scrollTop ?? 0) / lineHeight))}>
       <div style={{ height: `${lines.length * lineHeight}px` }}>
         <pre style={{ transform: `translateY(${from * lineHeight}px)` }}>{lines.slice(from, from + shown).map((line, i) => (
-          <span key={from + i} class={diff ? kindOf(line) : ""}>{printable(line, longestLine)}{"\n"}</span>
+          <span key={from + i} class={diff ? kindOf(line) : ""}>{printable(line, longestLine)}</span>
         ))}</pre>
       </div>
     </div>

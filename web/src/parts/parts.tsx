@@ -30,8 +30,8 @@ export function State({ is }: { is: string }) {
   return <span class={`state ${kinds[is] ?? "idle"}`}><i aria-hidden="true" />{printable(is, 60)}</span>;
 }
 
-/** Id shows the beginning of an id and copies all of it. */
-export function Id({ value, length = 10 }: { value: string; length?: number }) {
+/** Id shows the beginning of an id and copies all of it. The tabulator passes over those in lists. */
+export function Id({ value, length = 10, inList = false }: { value: string; length?: number; inList?: boolean }) {
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(value);
@@ -39,7 +39,7 @@ export function Id({ value, length = 10 }: { value: string; length?: number }) {
     setTimeout(() => setCopied(false), 1200);
   };
   return (
-    <button type="button" class="id" title={`Copy ${value}`} onClick={(event) => { event.preventDefault(); event.stopPropagation(); void copy(); }}>
+    <button type="button" class="id" tabIndex={inList ? -1 : 0} title={`Copy ${value}`} onClick={(event) => { event.preventDefault(); event.stopPropagation(); void copy(); }}>
       {copied ? "copied" : value.length > length + 2 ? `${value.slice(0, length)}…` : value}
     </button>
   );

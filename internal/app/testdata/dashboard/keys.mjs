@@ -9,7 +9,7 @@ export async function keys(page) {
 async function keyboard(page) {
   await page.goto(`${base}#/now`);
   await page.locator("nav.rail").waitFor();
-  for (const [key, place] of [["r", "runs"], ["e", "sessions"], ["s", "sandboxes"], ["a", "approvals"], ["d", "code"], ["c", "cost"], ["u", "audit"], ["t", "catalogue"], ["p", "policy"], ["x", "access"], ["h", "health"], ["n", "now"]]) {
+  for (const [key, place] of [["r", "runs"], ["e", "sessions"], ["s", "sandboxes"], ["b", "browsers"], ["a", "approvals"], ["d", "code"], ["c", "cost"], ["u", "audit"], ["t", "catalogue"], ["p", "policy"], ["x", "access"], ["h", "health"], ["n", "now"]]) {
     await page.keyboard.press("g");
     await page.keyboard.press(key);
     await page.waitForURL(new RegExp(`#/${place}$`));
@@ -62,7 +62,7 @@ async function palette(page) {
   // Everything that can be used is reached with the tabulator, and is seen.
   await visit(page, "runs", "Start a run");
   const reached = new Set();
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < 60; i++) {
     await page.keyboard.press("Tab");
     reached.add(await page.evaluate(() => document.activeElement?.getAttribute("role") ?? document.activeElement?.textContent?.slice(0, 20) ?? ""));
   }

@@ -16,7 +16,9 @@ let current;
 
 /** check records a failure of the section under way. */
 export function check(what, holds) {
-  if (!holds) current.failures.push(what);
+  if (holds) return;
+  if (current === undefined) throw new Error(what);
+  current.failures.push(what);
 }
 
 /** section runs a part of the test; what it throws is a failure. */

@@ -3,7 +3,7 @@
 import { check, given, logIn, look, open, section, shows, visit } from "./kit.mjs";
 
 const full = {
-  now: "push 1 commits", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", approvals: "push 1 commits", code: "parser-notes",
+  now: "push 1 commits", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", browsers: /browser/i, approvals: "push 1 commits", code: "parser-notes",
   cost: "By model", audit: "allowed", catalogue: "sandbox:agent", policy: "sandbox.mode is all", access: "reader", health: "configuration", browsers: "No browsers yet",
   [`runs/${given.run}`]: "Timeline", [`runs/${given.failed}`]: "agent_failed", [`runs/${given.pushed}?tab=changes`]: "github.example.com", [`runs/${given.run}?tab=calls`]: "small",
   [`runs/${given.run}?tab=audit`]: "model", [`runs/${given.run}?tab=raw`]: "graphId", [`runs/compare?a=${given.run}&b=${given.failed}`]: "Two runs",
@@ -36,6 +36,9 @@ async function oneRun(page) {
   const words = await page.locator("main").innerText();
   check("escapes or marks of direction are shown", !/[\u001b\u0007\u202a-\u202e]/.test(words));
   check("an agent's words became an element", (await page.locator("main img").count()) === 0 && !(await page.evaluate(() => globalThis.pwned)));
+  await visit(page, `runs/${given.run}?tab=raw`, "graphId");
+  const tops = await page.locator(".lines span").evaluateAll((lines) => lines.map((line) => line.getBoundingClientRect().top));
+  check("lines are not below each other", tops.length > 5 && tops.every((top, i) => i === 0 || top > tops[i - 1]));
   await visit(page, `runs/${given.failed}`);
   await page.getByRole("alert").waitFor();
   check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
@@ -55,6 +58,25 @@ async function verbs(page) {
   await shows(page, "exit code 0", "a tool call");
   await startAndCancel(page);
   await answer(page);
+  await tokens(page);
+}
+
+/** A token is shown once, opens the gateway until it is revoked, and is not in the page afterwards. */
+async function tokens(page) {
+  await visit(page, "access", "reader");
+  await page.getByRole("button", { name: "New token" }).click();
+  await page.getByLabel("Name").fill("made here");
+  await page.getByRole("button", { name: "Make it" }).click();
+  const text = await page.locator(".made code").innerText();
+  const status = () => page.evaluate(async (token) => (await fetch("/api/v1/me", { headers: { Authorization: `Bearer ${token}` }, credentials: "omit" })).status, text);
+  check(`the token made is answered with ${await status()}`, text.startsWith("atollgw_") && (await status()) === 200);
+  await page.getByRole("button", { name: "Forget it" }).click();
+  check("the token is in the page after it was shown", !(await page.content()).includes(text));
+  const row = page.locator("tr", { hasText: "made here" });
+  await row.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await row.getByText("revoked").waitFor();
+  check("a revoked token opens the gateway", (await status()) === 401);
 }
 
 async function startAndCancel(page) {
@@ -82,7 +104,7 @@ async function answer(page) {
   await page.getByRole("button", { name: "Deny" }).click();
   check("the answer has no hash", /"hash":"[0-9a-f]{64}"/.test((await sent).postData() ?? ""));
   await shows(page, "denied", "an answered question");
-  check("an answered question can be answered", (await page.getByRole("button", { name: "Deny" }).count()) === 0);
+  await page.getByRole("button", { name: "Deny" }).waitFor({ state: "detached" });
 }
 
 const empty = {
