@@ -28,13 +28,14 @@ func (h *Host) useBrowser(p *plan.Plan, s *provide.ReadySandbox, who provide.Sub
 	if o.NoBrowser = NoBrowser(p); o.NoBrowser != nil {
 		return func() {}, nil
 	}
-	asks := &handover{queue: h.commits.Approvals(), owner: approval.Owner{Account: who.Account, Agent: p.Agent.ID, Session: p.Session.Key}, sandbox: p.Spec.Name}
+	asks := &handover{queue: h.commits.Approvals(), owner: approval.Owner{Account: who.Account, Agent: p.Agent.ID, Session: p.Session.Key}}
 	used, err := h.browsers.Tool(who, browsers.ToolOptions{
 		Workspace: &browserWorkspace{h, s, o}, Options: actions.Options{Evaluate: p.Agent.Sandbox.Browser.Evaluate, Handover: asks},
 	})
 	if err != nil {
 		return nil, err
 	}
+	asks.browser = used.Name()
 	o.Browser = used
 	return used.Release, nil
 }
@@ -112,15 +113,15 @@ const (
 type handover struct {
 	queue   *approval.Queue
 	owner   approval.Owner
-	sandbox string
+	browser string // the name of its sandbox
 }
 
 // Ask implements actions.Handover.
 func (a *handover) Ask(ctx context.Context, reason, url string) error {
 	asked, err := a.queue.Ask(ctx, &approval.Request{
-		Kind: handoverKind, Subject: a.sandbox, Owner: a.owner, For: handoverOpen,
-		Summary:  fmt.Sprintf("go on in the browser of %s: %.300q", a.sandbox, reason),
-		Evidence: fmt.Sprintf("reason: %.2000q\npage: %q\nsandbox: %s\nanswer yes when you are done, no if it cannot be done\n", reason, url, a.sandbox),
+		Kind: handoverKind, Subject: a.browser, Owner: a.owner, For: handoverOpen,
+		Summary:  fmt.Sprintf("go on in the browser of %s: %.300q", a.browser, reason),
+		Evidence: fmt.Sprintf("reason: %.2000q\npage: %q\nbrowser: %s\nanswer yes when you are done, no if it cannot be done\n", reason, url, a.browser),
 	})
 	for err == nil && asked.State == approval.Open {
 		select {

@@ -54,6 +54,9 @@ func (s *Service) Tool(who provide.Subject, o ToolOptions) (*Tool, error) {
 	return &Tool{used, o.Options}, nil
 }
 
+// Name returns the name of the browser's sandbox.
+func (r *Session) Name() string { return r.name }
+
 // Do implements tool.Browser.
 func (t *Tool) Do(ctx context.Context, a *tool.BrowserArgs) (*tool.Result, error) {
 	t.hold()
