@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -26,12 +27,11 @@ func (m *Manager) Down(ctx context.Context, force bool) error {
 	return v.Stop(ctx, force)
 }
 
-// waitingScript counts what waits inside: files above the services' overlays, and
-// overlays of sandboxes.
-const waitingScript = `n=0
-for d in /var/lib/openclaw/overlay/*/upper; do [ -d "$d" ] && n=$((n + $(find "$d" -mindepth 1 ! -type d -printf x | wc -c))); done
-for d in /var/lib/atoll/overlay/*; do [ -d "$d" ] && n=$((n + 1)); done
-echo $n`
+// waitingScript lists what may wait inside, a line each: files above the services'
+// overlays, and overlays of sandboxes.
+const waitingScript = `for d in /var/lib/openclaw/overlay/*/upper; do [ -d "$d" ] && find "$d" -mindepth 1 ! -type d; done
+for d in /var/lib/atoll/overlay/*/; do [ -d "$d" ] && basename "$d"; done
+:`
 
 // ErrWaiting is the cause of a refusal to delete what holds changes.
 var ErrWaiting = errors.New("changes wait in it")
@@ -57,14 +57,26 @@ func (m *Manager) Delete(ctx context.Context, discard bool) error {
 	return errors.Join(m.forget(), os.RemoveAll(m.dir()))
 }
 
-// waiting returns an error if changes wait inside.
+// waiting returns an error if changes wait inside, or overlays that the gate was not asked
+// about. One in which nothing waits does not count.
 func (m *Manager) waiting(ctx context.Context) error {
 	out, err := m.vm.Run(ctx, waitingScript, nil)
 	if err != nil {
 		return err
 	}
-	if n := strings.TrimSpace(out); n != "0" {
-		return errhint.With(fmt.Errorf("%s is not deleted: %w (%s files and overlays)", m.vm.Name, ErrWaiting, n), "decide about them with `atoll sync`, or give --discard")
+	list := strings.FieldsFunc(out, func(r rune) bool { return r == '\n' })
+	if len(list) == 0 {
+		return nil
+	}
+	tree, err := m.review(ctx, m.vm)
+	if err != nil {
+		return err
+	}
+	if len(tree.Entries) == 0 {
+		list = slices.DeleteFunc(list, func(name string) bool { return name == tree.ID })
+	}
+	if len(list) > 0 {
+		return errhint.With(fmt.Errorf("%s is not deleted: %w (%d files and overlays, such as %q)", m.vm.Name, ErrWaiting, len(list), list[0]), "apply them with `atoll vm apply`, reject them with `atoll sync`, or give --discard")
 	}
 	return nil
 }

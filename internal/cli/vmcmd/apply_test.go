@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/cli/vmcmd"
@@ -32,20 +31,22 @@ func TestWorkIsAppliedHere(t *testing.T) {
 	m.must("applied  1 files", "apply", "main.go")
 	m.holds("main.go", "package main\nmore\n")
 	var applied vm.Applied
-	if err := json.Unmarshal([]byte(m.must("", "apply", "--all-passing", "--json")), &applied); err != nil {
+	if err := json.Unmarshal([]byte(m.must("", "apply", "a/b/c", "new.txt", "--json")), &applied); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Join(applied.Left, " ") != "key.txt" {
-		t.Errorf("%+v", applied)
-	}
+	m.holds("new.txt", "new\n")
+	m.must("put back 4 files", "undo", applied.ID)
+	m.holds("new.txt", "")
+	m.refused("there is no batch", "undo", applied.ID)
+	m.must("left     key.txt", "apply", "--all-passing")
 	m.holds("new.txt", "new\n")
 	m.holds("a/b/c", "deep\n")
 	m.holds("old.txt", "")
 	m.holds("key.txt", "")
-	m.must("put back", "undo", applied.ID)
-	m.holds("old.txt", "old\n")
-	m.holds("new.txt", "")
-	m.refused("there is no batch", "undo", applied.ID)
+	m.refused("changes wait in it", "delete")
+	m.atoll("run", "--access", "overlay", "--", "rm", "key.txt")
+	m.must("applied  0 files", "apply", "--all-passing")
+	m.must("", "delete")
 }
 
 // atoll runs a verb inside, as `atoll claude` would on a Mac.

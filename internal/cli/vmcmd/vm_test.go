@@ -183,7 +183,7 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 	m.refused("nobody can say whether changes wait", "delete")
 	m.must("", "up")
 	m.must("", "shell", "sh", "-c", "echo x >/var/lib/openclaw/overlay/openclaw/upper/new")
-	m.refused("changes wait in it (1 files and overlays)", "delete")
+	m.refused("changes wait in it (1 files and overlays, such as", "delete")
 	m.must("", "delete", "--discard")
 	m.must("none", "status")
 	if all, err := contexts.Load(m.env["ATOLL_STATE_DIR"]); err != nil || len(all.Contexts) != 0 {
