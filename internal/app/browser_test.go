@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image/png"
 	"net/http"
@@ -73,6 +74,7 @@ type browserSite struct {
 	page *browser.Page
 
 	browser *browser.Browser
+	secure  bool // the shop is reached over TLS too
 }
 
 func newBrowserSite(t *testing.T) *browserSite {
@@ -127,6 +129,9 @@ func (s *browserSite) start(t *testing.T) {
 	wanted := func(p *plan.Plan) (*config.Egress, error) {
 		c := p.Agent.Sandbox.Egress
 		c.Mode = config.EgressEnforce
+		if s.secure {
+			return &c, errors.Join(c.AllowRule("shop.example:80"), c.AllowRule("shop.example:443"))
+		}
 		return &c, c.AllowRule("shop.example:80")
 	}
 	var err error

@@ -45,6 +45,7 @@ var bankPages = map[string]string{
 func (bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	switch {
+	case answersHostile(w, r):
 	case r.URL.Path == "/in" && r.FormValue("user") == "ann" && r.FormValue("password") == "s3cret":
 		http.SetCookie(w, &http.Cookie{Name: "in", Value: "yes"})
 		http.Redirect(w, r, "/form", http.StatusSeeOther)
@@ -66,6 +67,7 @@ type toolSite struct {
 	*site
 	app *app.App
 	box *host.Toolbox
+	net *internettest.Internet
 }
 
 func newToolSite(t *testing.T) *toolSite {
@@ -84,6 +86,7 @@ func newToolSiteWith(t *testing.T, amend func(*toolSite)) *toolSite {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = net.Close() })
+	s.net = net
 	s.set("agents.defaults.sandbox.backend", "linux")
 	s.set("agents.defaults.sandbox.docker.image", "host")
 	s.set("agents.defaults.sandbox.browser.enabled", true)

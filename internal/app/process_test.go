@@ -38,6 +38,7 @@ type order struct {
 	Gateway bool   // be a gateway
 	Grace   int64  // its grace, in nanoseconds
 	Tasks   int    // so many sessions, each with two tasks, until it is killed
+	Browser bool   // start the session's browser, and die then, if not before
 	Port    int    // be a web server inside a sandbox, at this port
 }
 
@@ -78,6 +79,8 @@ func (o *order) carryOut(ctx context.Context) error {
 		return o.work(ctx, a)
 	case o.Tasks > 0:
 		return o.serve(ctx, a)
+	case o.Browser:
+		return o.browse(ctx, a)
 	}
 	got, err := a.Provide(ctx, provide.Subject{SessionKey: o.Session}, provide.Options{})
 	if err != nil {

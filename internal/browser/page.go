@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -76,7 +77,8 @@ func (p *Page) enable(ctx context.Context) error {
 	_, err3 := cdp.Call(ctx, p.session, runtime.Enable, cdp.Empty{})
 	_, err4 := cdp.Call(ctx, p.session, network.Enable, network.EnableParams{})
 	_, err5 := cdp.Call(ctx, p.session, log.Enable, cdp.Empty{})
-	return errors.Join(err, err2, err3, err4, err5, p.attachFrames(ctx, p.session))
+	_, err6 := cdp.Call(ctx, p.session, inspector.Enable, cdp.Empty{})
+	return errors.Join(err, err2, err3, err4, err5, err6, p.attachFrames(ctx, p.session))
 }
 
 // Leave ends the use of the tab, which stays open.

@@ -10,8 +10,27 @@ import (
 // ErrBusy is returned where too many calls wait for an answer.
 var ErrBusy = errors.New("too many calls wait for the browser")
 
+// waiting is a call that waits for its answer.
+type waiting struct {
+	session string
+	answers chan<- *message
+}
+
+// crashed is the event of a target whose process has ended: nothing answers there.
+const crashed = "Inspector.targetCrashed"
+
+// crash ends the calls of a session whose target has crashed. The caller holds the lock.
+func (c *Conn) crash(session string) {
+	for id, call := range c.calls {
+		if call.session == session && session != "" {
+			delete(c.calls, id)
+			call.answers <- &message{SessionID: session, Error: &CallError{Message: "the page has crashed"}}
+		}
+	}
+}
+
 // begin makes the number of a call and where its answer comes.
-func (c *Conn) begin() (id int64, answers <-chan *message, err error) {
+func (c *Conn) begin(session string) (id int64, answers <-chan *message, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -21,9 +40,9 @@ func (c *Conn) begin() (id int64, answers <-chan *message, err error) {
 		return 0, nil, ErrBusy
 	}
 	c.last++
-	waiting := make(chan *message, 1)
-	c.calls[c.last] = waiting
-	return c.last, waiting, nil
+	made := make(chan *message, 1)
+	c.calls[c.last] = waiting{session, made}
+	return c.last, made, nil
 }
 
 // forget ends the wait for an answer.

@@ -39,7 +39,7 @@ type Conn struct {
 
 	mu            sync.Mutex
 	last          int64
-	calls         map[int64]chan<- *message
+	calls         map[int64]waiting
 	subscriptions map[*subscription]struct{}
 	everywhere    map[*everySession]struct{}
 	err           error // why it is over
@@ -69,7 +69,7 @@ func Dial(ctx context.Context, url string, dial func(context.Context) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]chan<- *message{}, subscriptions: map[*subscription]struct{}{}, everywhere: map[*everySession]struct{}{}}
+	c := &Conn{CallTimeout: defaultCallTimeout, ws: ws, done: make(chan struct{}), calls: map[int64]waiting{}, subscriptions: map[*subscription]struct{}{}, everywhere: map[*everySession]struct{}{}}
 	go c.read()
 	return c, nil
 }
@@ -103,6 +103,9 @@ func (c *Conn) deliver(m *message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.ID == 0 {
+		if m.Method == crashed {
+			c.crash(m.SessionID)
+		}
 		for s := range c.subscriptions {
 			s.take(m)
 		}
@@ -111,9 +114,9 @@ func (c *Conn) deliver(m *message) {
 		}
 		return
 	}
-	if waiting, ok := c.calls[m.ID]; ok {
+	if call, ok := c.calls[m.ID]; ok {
 		delete(c.calls, m.ID)
-		waiting <- m
+		call.answers <- m
 	}
 }
 
@@ -122,9 +125,9 @@ func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = fmt.Errorf("%w: %w", ErrClosed, err)
-	for id, waiting := range c.calls {
+	for id, call := range c.calls {
 		delete(c.calls, id)
-		close(waiting)
+		close(call.answers)
 	}
 	for s := range c.subscriptions {
 		delete(c.subscriptions, s)

@@ -34,7 +34,7 @@ func (s *Session) Call(ctx context.Context, method string, params, result any) e
 	if err != nil {
 		return err
 	}
-	id, answers, err := s.conn.begin()
+	id, answers, err := s.conn.begin(s.id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
