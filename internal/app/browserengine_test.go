@@ -35,6 +35,7 @@ func TestBrowserOnDocker(t *testing.T) {
 		t.Errorf("%+v", ring)
 	}
 	t.Run("namespaces", func(t *testing.T) { testNamespaces(t, s.box) })
+	t.Run("a renderer", func(t *testing.T) { testStandIn(t, s.box) })
 	t.Run("a window", func(t *testing.T) { testWindow(t, s) })
 	t.Run("certificates of a company", func(t *testing.T) { testCompanyCA(t, s) })
 }
@@ -62,7 +63,8 @@ func testWindow(t *testing.T, s *browserSite) {
 	if err := s.browser.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.box.Plan.Agent.Sandbox.Browser.Headless = false
+	keys := &s.box.Plan.Agent.Sandbox.Browser
+	keys.Headless, keys.IgnoreCertificates, s.secure = false, true, true
 	s.start(t)
 	if !s.browser.Windowed() {
 		t.Error("it has no window")
@@ -70,6 +72,8 @@ func testWindow(t *testing.T, s *browserSite) {
 	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
 		t.Errorf("%+v", state)
 	}
+	testDevices(t, s)
+	testCallsHome(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	conn, err := s.box.Machine.Dial(ctx, "tcp", browser.ScreenPort)

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/approval"
 	"github.com/atoll-run/atoll/internal/browser"
+	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/tool"
@@ -235,13 +236,25 @@ func testFiles(t *testing.T, s *toolSite) {
 	if r := s.do(t, `{"action":"pdf"}`); r.IsError || !strings.Contains(r.Text, ".pdf") {
 		t.Error(r.Text)
 	}
-	for _, wrong := range []string{"/etc/passwd", "../../etc/passwd", "/proc/1/environ"} {
+	sh(t, s.box.Sandbox(), "ln -s /etc/passwd /workspace/link")
+	for _, wrong := range []string{"/etc/passwd", "../../etc/passwd", "/proc/1/environ", "link"} {
 		if r := s.do(t, `{"action":"upload","ref":"`+refOf(t, text, `button "Choose`)+`","paths":["`+wrong+`"]}`); !r.IsError {
 			t.Errorf("%s: %s", wrong, r.Text)
 		}
 	}
 	wants(t, s.ok(t, `{"action":"upload","ref":"`+refOf(t, text, `button "Choose`)+`","paths":["`+path+`"]}`), "1 files were chosen")
 	wants(t, s.ok(t, `{"action":"wait","text":"10 bytes","ms":5000}`), "tab ")
+	name := s.do(t, `{"action":"tabs"}`).Sandbox
+	staged := sh(t, s.runningBrowser(t).Box, "find /tmp/uploads -type f | head -1")
+	if !s.app.Browsers.IsStaged(name, staged) || s.app.Browsers.IsStaged(name, "/etc/passwd") || s.app.Browsers.IsStaged(name, staged+"/../x") || s.app.Browsers.IsStaged("other", staged) {
+		t.Errorf("programs that attach may not choose %s, or more", staged)
+	}
+}
+
+// runningBrowser returns the browser of the tool's session.
+func (s *toolSite) runningBrowser(t *testing.T) *browsers.Started {
+	t.Helper()
+	return startBrowser(t, useBrowser(t, s.app, session("tool")))
 }
 
 func testHandover(t *testing.T, s *toolSite) {
