@@ -61,7 +61,7 @@ func (c *traceCollector) named(trace, prefix string) (found []*tracepb.Span) {
 func TestARunIsATraceAtTheCollector(t *testing.T) {
 	s := newRelayStage(t)
 	collector := newTraceCollector(t)
-	s.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.URL
+	s.set("gateway.traces", collector.URL+"/v1/traces")
 	withLiteLLM(t, s.site)
 	s.set("runs.variants.worker", map[string]any{"name": "Worker", "read": "text", "argv": []string{"/bin/sh", "-c",
 		`curl -s -o /tmp/a -H 'Content-Type: application/json' -d '{"model":"m","messages":[{"role":"user","content":"hi"}]}' http://127.0.0.1:8080/v1/chat/completions && echo x > new && git add -A && ` + asAgent + `commit -qm work && echo done`}})

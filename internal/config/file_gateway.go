@@ -11,6 +11,7 @@ type gatewayFile struct {
 	Auth           *gatewayAuthFile   `json:"auth" doc:"Who is let in, beside the tokens of atoll token."`
 	TLS            *gatewayTLSFile    `json:"tls" doc:"Encryption."`
 	ControlUI      *controlUIFile     `json:"controlUi" doc:"What browsers may do."`
+	Traces         *string            `json:"traces" check:"collectorURL" doc:"Where traces of runs and tasks are sent, by OTLP over HTTP: http://HOST:4318/v1/traces."`
 	Limits         *gatewayLimitsFile `json:"limits" doc:"How much the gateway takes on, and tokens that say nothing may do."`
 	_              struct{}           `accept:"gateway"`
 }

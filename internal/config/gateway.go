@@ -23,6 +23,7 @@ type Gateway struct {
 	TLS            GatewayTLS    `json:"tls,omitzero"`
 	Dashboard      bool          `json:"dashboard"` // controlUi.enabled
 	Origins        []string      `json:"allowedOrigins,omitzero"`
+	Traces         string        `json:"traces,omitempty"`
 	Limits         GatewayLimits `json:"limits"`
 }
 
@@ -63,6 +64,7 @@ func (c *Config) Gateway() (Gateway, error) {
 	}
 	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == textcheck.AnyOrigin })
 	set(&g.Dashboard, orEmpty(f.ControlUI).Enabled)
+	set(&g.Traces, f.Traces)
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
 	set(&g.Limits.PerAddress, limits.PerAddress)

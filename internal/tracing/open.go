@@ -40,9 +40,9 @@ type Options struct {
 	Failed   func() // counts a batch that was not sent; may be nil
 }
 
-// EndpointOf returns where the standard variables of OpenTelemetry say that traces go;
-// "" if nowhere.
-func EndpointOf(getenv func(string) string) string {
+// EndpointOf returns where the standard variables of OpenTelemetry say that traces go, or
+// else what is configured; "" if nowhere.
+func EndpointOf(getenv func(string) string, configured string) string {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return ""
 	}
@@ -52,7 +52,7 @@ func EndpointOf(getenv func(string) string) string {
 	if all := getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); all != "" {
 		return strings.TrimSuffix(all, "/") + "/v1/traces"
 	}
-	return ""
+	return configured
 }
 
 // Open returns a tracer that sends to a collector by OTLP over HTTP. Headers, the

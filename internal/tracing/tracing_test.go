@@ -1,6 +1,7 @@
 package tracing_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"io"
@@ -160,11 +161,14 @@ func TestNoCollectorNoTracer(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/x", "http://c/x"}, {"OTHER", "http://c", ""},
 	} {
 		env := map[string]string{c.name: c.value}
-		if got := tracing.EndpointOf(func(name string) string { return env[name] }); got != c.want {
+		if got := tracing.EndpointOf(func(name string) string { return env[name] }, ""); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
+		if got := tracing.EndpointOf(func(name string) string { return env[name] }, "http://configured"); got != cmp.Or(c.want, "http://configured") {
+			t.Errorf("%s and the configuration: %q", c.name, got)
+		}
 		env["OTEL_SDK_DISABLED"] = "true"
-		if got := tracing.EndpointOf(func(name string) string { return env[name] }); got != "" {
+		if got := tracing.EndpointOf(func(name string) string { return env[name] }, "http://configured"); got != "" {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

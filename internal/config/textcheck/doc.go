@@ -15,6 +15,7 @@ var named = map[string]Check{
 	"backend":        checkBackend,
 	"bind":           checkBind,
 	"bodyMember":     checkBodyMember,
+	"collectorURL":   checkCollectorURL,
 	"branchName":     checkBranchName,
 	"browserNetwork": checkNetworkMode,
 	"egressDeny":     checkEgressDeny,

@@ -19,6 +19,14 @@ func checkAgentURL(text string) (message, hint string) {
 	return "", ""
 }
 
+// checkCollectorURL wants an address in which there is nothing secret.
+func checkCollectorURL(text string) (message, hint string) {
+	if message, _ = checkAgentURL(text); message != "" {
+		return "expected an address such as http://127.0.0.1:4318/v1/traces, without a password or a query", "headers are in OTEL_EXPORTER_OTLP_HEADERS"
+	}
+	return "", ""
+}
+
 // checkGatewayURL wants an address in which there is nothing secret.
 func checkGatewayURL(text string) (message, hint string) {
 	u, err := url.Parse(text)

@@ -15,7 +15,7 @@ const tracePatience = 10 * time.Second
 
 // openTracing sends traces to the collector that is configured, if one is.
 func (g *Gateway) openTracing(ctx context.Context) error {
-	endpoint := tracing.EndpointOf(g.parts.Getenv)
+	endpoint := tracing.EndpointOf(g.parts.Getenv, g.config.Traces)
 	if endpoint == "" {
 		return nil
 	}
