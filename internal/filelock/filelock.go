@@ -78,6 +78,11 @@ func (b *Locks) TryHold(name string) (*Lock, error) {
 	return b.try(name, unix.F_WRLCK)
 }
 
+// TryShare takes name together with other sharers or returns ErrHeld at once.
+func (b *Locks) TryShare(name string) (*Lock, error) {
+	return b.try(name, unix.F_RDLCK)
+}
+
 func (b *Locks) wait(ctx context.Context, name string, kind int16) (*Lock, error) {
 	for pause := firstWait; ; pause = min(2*pause, longestWait) {
 		l, err := b.try(name, kind)

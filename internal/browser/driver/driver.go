@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // The reasons why somebody does not get a browser.
@@ -17,13 +18,23 @@ var (
 // Drivers knows who drives each browser, by the name of its sandbox. The zero value is
 // ready.
 type Drivers struct {
+	// Locks have it known to all processes of this machine. It is set before the first
+	// use; nil is this process alone.
+	Locks *filelock.Locks
+
 	mu      sync.Mutex
-	actions map[string]int // of agents, under way
-	persons map[string]*seat
+	actions map[string]*turn // of agents, under way
+	persons map[string]*turn
 }
 
-// seat is a person's turn.
-type seat struct{ _ byte } // of some size, so that each has an address of its own
+// turn is the time in which an agent, or a person, drives.
+type turn struct {
+	count int // of actions
+	lock  *filelock.Lock
+}
+
+// lockName names what a person holds and agents share.
+func lockName(name string) string { return "driver " + name }
 
 // Act begins an action of an agent. It returns ErrPerson while a person drives. The caller
 // calls end.
@@ -33,17 +44,45 @@ func (d *Drivers) Act(name string) (end func(), err error) {
 	if d.persons[name] != nil {
 		return nil, ErrPerson
 	}
-	if d.actions == nil {
-		d.actions = map[string]int{}
+	mine := d.actions[name]
+	if mine == nil {
+		mine = &turn{}
+		if mine.lock, err = d.lock((*filelock.Locks).TryShare, name); err != nil {
+			return nil, err
+		}
+		if d.actions == nil {
+			d.actions = map[string]*turn{}
+		}
+		d.actions[name] = mine
 	}
-	d.actions[name]++
-	return sync.OnceFunc(func() { d.ended(name) }), nil
+	mine.count++
+	return sync.OnceFunc(func() { d.ended(name, mine) }), nil
 }
 
-func (d *Drivers) ended(name string) {
+// lock takes the lock of a browser. Where another process has it, the error says who.
+func (d *Drivers) lock(try func(*filelock.Locks, string) (*filelock.Lock, error), name string) (*filelock.Lock, error) {
+	if d.Locks == nil {
+		return nil, nil //nolint:nilnil // a lock that is nil can be released
+	}
+	lock, err := try(d.Locks, lockName(name))
+	if errors.Is(err, filelock.ErrHeld) {
+		if err = ErrAgent; d.isHeldAlone(name) {
+			err = ErrPerson
+		}
+	}
+	return lock, err
+}
+
+func (d *Drivers) isHeldAlone(name string) bool {
+	held, err := d.Locks.IsHeldAlone(lockName(name))
+	return held || err != nil
+}
+
+func (d *Drivers) ended(name string, mine *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.actions[name]--; d.actions[name] == 0 {
+	if mine.count--; mine.count == 0 {
+		mine.lock.Release()
 		delete(d.actions, name)
 	}
 }
@@ -56,21 +95,25 @@ func (d *Drivers) Take(name string) (release func(), err error) {
 	switch {
 	case d.persons[name] != nil:
 		return nil, ErrPerson
-	case d.actions[name] > 0:
+	case d.actions[name] != nil:
 		return nil, ErrAgent
 	}
-	if d.persons == nil {
-		d.persons = map[string]*seat{}
+	mine := &turn{count: 1}
+	if mine.lock, err = d.lock((*filelock.Locks).TryHold, name); err != nil {
+		return nil, err
 	}
-	mine := &seat{}
+	if d.persons == nil {
+		d.persons = map[string]*turn{}
+	}
 	d.persons[name] = mine
 	return func() { d.release(name, mine) }, nil
 }
 
-func (d *Drivers) release(name string, mine *seat) {
+func (d *Drivers) release(name string, mine *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.persons[name] == mine {
+		mine.lock.Release()
 		delete(d.persons, name)
 	}
 }
@@ -79,5 +122,5 @@ func (d *Drivers) release(name string, mine *seat) {
 func (d *Drivers) IsTaken(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.persons[name] != nil
+	return d.persons[name] != nil || d.Locks != nil && d.isHeldAlone(name)
 }

@@ -2,11 +2,13 @@ package driver_test
 
 import (
 	"errors"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/browser/driver"
+	"github.com/atoll-run/atoll/internal/filelock"
 )
 
 // TestOneDriver checks that an agent and a person never drive at once.
@@ -44,6 +46,38 @@ func TestOneDriver(t *testing.T) {
 		t.Error("an old release ended a new turn")
 	}
 	again()
+}
+
+// TestOneDriverOfTwoProcesses checks that two processes know of each other's drivers.
+func TestOneDriverOfTwoProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "locks")
+	locks, err := filelock.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, person := driver.Drivers{Locks: locks}, driver.Drivers{Locks: filelock.Existing(file)}
+	end, err := agent.Act("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := person.Take("box"); !errors.Is(err, driver.ErrAgent) || person.IsTaken("box") {
+		t.Error(err)
+	}
+	end()
+	release, err := person.Take("box")
+	if err != nil || !agent.IsTaken("box") || agent.IsTaken("other") {
+		t.Fatal(err)
+	}
+	if _, err := agent.Act("box"); !errors.Is(err, driver.ErrPerson) {
+		t.Error(err)
+	}
+	if _, err := agent.Take("box"); !errors.Is(err, driver.ErrPerson) {
+		t.Error(err)
+	}
+	release()
+	if _, err := agent.Act("box"); err != nil || agent.IsTaken("box") {
+		t.Error(err)
+	}
 }
 
 // TestOnePersonWins checks that of many who take a browser at once one gets it.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/browser"
 	"github.com/atoll-run/atoll/internal/filelock"
+	"github.com/atoll-run/atoll/internal/machine"
 )
 
 // rest says when a browser that nobody uses is frozen and ended.
@@ -150,4 +152,18 @@ func (r *Session) endIdle() {
 	if r.users == 0 && r.service.open[r.name] == r {
 		delete(r.service.open, r.name)
 	}
+}
+
+// Join counts as a use of a browser that another process has started: it goes on, and is
+// not frozen until the caller calls release.
+func (s *Service) Join(ctx context.Context, name string, m *machine.Machine) (release func(), err error) {
+	lock, err := s.Locks.Share(ctx, othersLock(name))
+	if err != nil {
+		return nil, err
+	}
+	if err := browser.Thaw(ctx, m); err != nil {
+		lock.Release()
+		return nil, err
+	}
+	return lock.Release, nil
 }

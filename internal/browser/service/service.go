@@ -40,7 +40,9 @@ type Service struct {
 // New returns the browsers of an installation.
 func New(names *egress.Service) *Service {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{Installation: names.Installation, egress: names, FreezeAfter: FreezeAfter, ctx: ctx, stop: stop, open: map[string]*Session{}}
+	s := &Service{Installation: names.Installation, egress: names, FreezeAfter: FreezeAfter, ctx: ctx, stop: stop, open: map[string]*Session{}}
+	s.Drivers.Locks = names.Locks
+	return s
 }
 
 // EgressOf returns the egress of a browser.

@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config/browserkeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -170,13 +171,13 @@ type connection struct {
 
 // open connects to a browser that runs.
 func (s *Service) open(ctx context.Context, name string) (*connection, error) {
-	release, err := s.keep(ctx, name)
-	if err != nil {
-		return nil, err
-	}
 	h, err := s.In.Manager.Attach(ctx, name)
 	if err != nil {
-		release()
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	release, err := s.keep(ctx, name, h.Machine)
+	if err != nil {
+		h.Release()
 		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
 	b, err := browser.Attach(ctx, h.Machine, browser.Options{})
@@ -188,12 +189,12 @@ func (s *Service) open(ctx context.Context, name string) (*connection, error) {
 	return &connection{b, func() { _ = b.Close(); h.Release(); release() }}, nil
 }
 
-// keep counts as a use of a browser that was started here, so that it is neither frozen
-// nor ended for want of use.
-func (s *Service) keep(ctx context.Context, name string) (release func(), err error) {
+// keep counts as a use of a browser, so that it is not frozen for want of use, nor ended if
+// it was started here.
+func (s *Service) keep(ctx context.Context, name string, m *machine.Machine) (release func(), err error) {
 	session := s.Browsers.Opened(name)
 	if session == nil {
-		return func() {}, nil
+		return s.Browsers.Join(ctx, name, m)
 	}
 	if err := session.Thaw(ctx); err != nil {
 		session.Release()

@@ -63,6 +63,7 @@ func refuse(w http.ResponseWriter, err error) {
 		p = &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadGateway), Status: http.StatusBadGateway, Code: "browser_failed", Detail: "the browser does not answer"}
 	}
 	w.Header().Set("Content-Type", api.ProblemType)
+	w.Header().Set("Connection", "close") // what follows, a proxy may take for the WebSocket's
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may be gone
 }

@@ -1,8 +1,15 @@
 package browsertest_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,18 +29,20 @@ import (
 func TestBrowsers(t *testing.T) {
 	need.Time(t, "it runs a browser and packages of npm")
 	s := newSite(t)
-	t.Run("attack 19: who may not", s.testTokens)
-	t.Run("attack 19: tickets", s.testTickets)
-	t.Run("attack 20: pages of others", s.testOrigins)
-	t.Run("attack 21: sessions of others", s.testSessions)
+	t.Run("AttackBrowser19_Tokens", s.testTokens)
+	t.Run("AttackBrowser19_Tickets", s.testTickets)
+	t.Run("AttackBrowser20_Pages", s.testOrigins)
+	t.Run("AttackBrowser20_Smuggling", s.testSmuggling)
+	t.Run("AttackBrowser21_Sessions", s.testSessions)
 	t.Run("programs of others", s.testClients)
 	t.Run("the owner's socket", s.testSocket)
 	t.Run("the command line", s.testCommands)
 	t.Run("watching", s.testView)
-	t.Run("attack 22: taking over", s.testControl)
+	t.Run("what the configuration forbids", s.testForbidden)
+	t.Run("AttackBrowser22_TakingOver", s.testControl)
 	t.Run("the page", func(t *testing.T) { s.testPage(t, "view") })
-	t.Run("attack 23: many viewers", s.testViewers)
-	t.Run("a token that ends", s.testRevoked)
+	t.Run("AttackBrowser23_Viewers", s.testViewers)
+	t.Run("AttackBrowser22_Revoked", s.testRevoked)
 	t.Run("the audit log", s.testAudit)
 	t.Run("the end", s.testStop)
 }
@@ -45,7 +54,7 @@ func (s *site) testTokens(t *testing.T) {
 		token, path string
 		status      int
 	}{
-		{"", cdp, http.StatusUnauthorized}, {"run", cdp, http.StatusForbidden}, {"read", cdp, http.StatusForbidden},
+		{"", cdp, http.StatusUnauthorized}, {"wrong", cdp, http.StatusUnauthorized}, {"run", cdp, http.StatusForbidden}, {"read", cdp, http.StatusForbidden},
 		{"other", cdp, http.StatusNotFound}, {"operator", "/atoll-no-such/cdp", http.StatusNotFound}, {"all", cdp, http.StatusOK},
 	} {
 		s.ask(t, question{c.token, http.MethodPost, c.path, ""}, c.status, nil)
@@ -111,8 +120,97 @@ func (s *site) testOrigins(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	if status, _ := s.request(t, question{"operator", http.MethodGet, "/" + s.name + "/json/version", ""}, "Origin", "https://evil.example"); status != http.StatusForbidden {
-		t.Error("the version:", status)
+	version := question{"operator", http.MethodGet, "/" + s.name + "/json/version", ""}
+	form := question{"operator", http.MethodPost, "/" + s.name + "/cdp", "a=b"}
+	for _, c := range []struct {
+		q      question
+		header []string
+		status int
+	}{
+		{version, []string{"Origin", "https://evil.example"}, http.StatusForbidden},
+		{version, []string{"Host", "evil.example"}, http.StatusMisdirectedRequest}, // a name that was made to mean this machine
+		{question{"", http.MethodGet, "/" + s.name + "/json/new?about:blank", ""}, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image"}, http.StatusForbidden},
+		{form, []string{"Origin", "https://evil.example", "Content-Type", "application/x-www-form-urlencoded"}, http.StatusForbidden},
+		{form, []string{"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"}, http.StatusForbidden},
+	} {
+		if status, text := s.request(t, c.q, c.header...); status != c.status {
+			t.Errorf("%+v: %d %s", c, status, text)
+		}
+	}
+	for _, door := range []string{"cdp", "view"} {
+		if _, status := dial(t, s.ticket(t, "operator", door, `{}`), http.Header{"Host": {"evil.example"}}); status != http.StatusMisdirectedRequest {
+			t.Error(door, "by another name:", status)
+		}
+	}
+}
+
+// testSmuggling checks that nothing hides behind a request for a WebSocket: what follows it
+// is never read as a second request.
+func (s *site) testSmuggling(t *testing.T) {
+	const head = "GET /api/v1/browsers/%s/cdp/%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	var all sync.WaitGroup
+	second := "GET /api/v1/browsers HTTP/1.1\r\nHost: " + s.address + "\r\nAuthorization: Bearer " + s.tokens["operator"] + "\r\n\r\n"
+	for name, more := range map[string]string{
+		"a second request": "\r\n" + second,
+		"a body":           "Content-Length: " + strconv.Itoa(len(second)) + "\r\n\r\n" + second,
+		"two lengths":      "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + second,
+		"chunks":           "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second,
+	} {
+		for _, ticket := range []string{"AAAAAAAAAAAAAAAAAAAAAAAAAA", path.Base(s.ticket(t, "operator", "cdp", ""))} {
+			all.Go(func() {
+				answer := s.sendRaw(t, fmt.Sprintf(head, s.name, ticket, s.address)+more)
+				if strings.Count(answer, "HTTP/1.1 ") != 1 || strings.Contains(answer, `"browsers"`) {
+					t.Errorf("%s: %q", name, answer)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// sendRaw sends bytes to the gateway and returns all that it answers until it ends the
+// connection, or for a second after it has opened the WebSocket.
+func (s *site) sendRaw(t *testing.T, text string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Error(err)
+		return ""
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	var answer []byte
+	for part := make([]byte, 4096); ; {
+		n, err := conn.Read(part)
+		answer = append(answer, part[:n]...)
+		if err != nil {
+			return string(answer)
+		}
+		if bytes.HasPrefix(answer, []byte("HTTP/1.1 101 ")) {
+			_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // a second answer would be there
+		}
+	}
+}
+
+// testForbidden checks that the keys of the configuration are kept, and named.
+func (s *site) testForbidden(t *testing.T) {
+	for _, c := range []struct{ session, path, body, code string }{
+		{"agent:unseen:one", "/view", `{}`, "browser_view_off"},
+		{"agent:unseen:one", "/vnc", `{}`, "browser_view_off"},
+		{"agent:held:one", "/view", `{"control":true}`, "browser_control_off"},
+		{"agent:held:one", "/vnc", `{}`, "browser_no_window"},
+	} {
+		var b api.Browser
+		s.ask(t, question{"operator", http.MethodPost, "", `{"session":"` + c.session + `"}`}, http.StatusOK, &b)
+		var p api.Problem
+		status, text := s.request(t, question{"operator", http.MethodPost, "/" + b.Name + c.path, c.body})
+		if err := json.Unmarshal(text, &p); err != nil || status < http.StatusBadRequest || p.Code != c.code || !strings.Contains(p.Hint, "sandbox.browser.") {
+			t.Errorf("%+v: %d %s", c, status, text)
+		}
 	}
 }
 

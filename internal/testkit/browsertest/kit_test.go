@@ -76,7 +76,8 @@ func (s *site) open(t *testing.T, proxy string) {
 	s.makeDir(t)
 	s.openWith(t, fmt.Sprintf(`{agents: {defaults: {workspace: %q, sandbox: {mode: "all", scope: "session", backend: "linux", browser: {cdp: "operator"},
 		egress: {mode: "enforce", allow: ["shop.example:80"], upstream: %q}}},
-		list: [{id: "main"}, {id: "closed", sandbox: {browser: {cdp: "off"}}}, {id: "far", sandbox: {browser: {cdpSourceRange: "192.0.2.0/24"}}}]}}`, filepath.Join(s.dir, "agent"), proxy))
+		list: [{id: "main"}, {id: "closed", sandbox: {browser: {cdp: "off"}}}, {id: "far", sandbox: {browser: {cdpSourceRange: "192.0.2.0/24"}}},
+			{id: "unseen", sandbox: {browser: {view: "off"}}}, {id: "held", sandbox: {browser: {control: "off"}}}]}}`, filepath.Join(s.dir, "agent"), proxy))
 }
 
 // makeDir makes the directory of the installation.
@@ -200,11 +201,12 @@ func (s *site) request(t *testing.T, q question, header ...string) (int, []byte)
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if q.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.tokens[q.token])
+		r.Header.Set("Authorization", "Bearer "+cmp.Or(s.tokens[q.token], q.token))
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	r.Host = r.Header.Get("Host")
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +235,7 @@ func dial(t *testing.T, url string, header http.Header) (ws *websocket.Conn, sta
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ws, answer, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPHeader: header})
+	ws, answer, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPHeader: header, Host: header.Get("Host")})
 	if answer == nil {
 		t.Fatal(err)
 	}

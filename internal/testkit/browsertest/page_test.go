@@ -30,8 +30,8 @@ const measure = `(() => {
 	return JSON.stringify({input: part(at('input')), button: part(at('button'))});
 })()`
 
-// shopInFirstTab shows the shop in the tab that viewers see first, and returns a program
-// at it and where its form is.
+// shopInFirstTab shows the shop in a tab and closes all others, so that viewers see it. It
+// returns a program at it and where its form is.
 func (s *site) shopInFirstTab(t *testing.T) (p *program, session string, places map[string]point) {
 	t.Helper()
 	p = s.program(t, "operator")
@@ -44,9 +44,12 @@ func (s *site) shopInFirstTab(t *testing.T) (p *program, session string, places 
 		t.Fatal(err)
 	}
 	for _, target := range found.Result.TargetInfos {
-		if target.Type == "page" {
+		switch {
+		case target.Type != "page":
+		case session == "":
 			session = member(t, p.call("", "Target.attachToTarget", `{"flatten":true,"targetId":"`+target.TargetID+`"}`), "sessionId")
-			break
+		default:
+			p.call("", "Target.closeTarget", `{"targetId":"`+target.TargetID+`"}`)
 		}
 	}
 	p.call(session, "Page.bringToFront", `{}`)

@@ -27,7 +27,7 @@ func newWindowSite(t *testing.T) *site {
 	s.openWith(t, `{}`)
 	s.openWith(t, fmt.Sprintf(`{agents: {defaults: {workspace: %q, sandbox: {mode: "all", scope: "session", backend: "docker",
 		browser: {cdp: "operator", headless: false, image: %q, containerPrefix: %q}, egress: {mode: "enforce", allow: ["shop.example:80"], upstream: %q}}},
-		list: [{id: "main"}, {id: "unseen", sandbox: {browser: {view: "off"}}}, {id: "bare", sandbox: {browser: {headless: true}}}]}}`,
+		list: [{id: "main"}]}}`,
 		filepath.Join(s.dir, "agent"), browserimage.Build(t, s.app), filepath.Base(s.dir)+"-", proxy))
 	s.serve(t)
 	s.makeTokens(t)
@@ -150,15 +150,20 @@ func (w *window) isCut() {
 	}
 }
 
-// picture asks for the whole screen and returns its first rectangle.
+// picture asks for the whole screen and returns its pixels.
 func (w *window) picture() []byte {
 	w.t.Helper()
 	w.send("\x02\x00\x00\x01\x00\x00\x00\x00" + "\x03\x00\x00\x00\x00\x00" + string([]byte{byte(w.width >> 8), byte(w.width), byte(w.height >> 8), byte(w.height)}))
-	if head := w.read(4); head[0] != 0 || head[2] == 0 && head[3] == 0 {
+	head := w.read(4)
+	if head[0] != 0 {
 		w.t.Fatalf("no picture: %q", head)
 	}
-	rect := w.read(12)
-	return w.read((int(rect[4])<<8 | int(rect[5])) * (int(rect[6])<<8 | int(rect[7])) * 4)
+	var all []byte
+	for range int(head[2])<<8 | int(head[3]) {
+		rect := w.read(12)
+		all = append(all, w.read((int(rect[4])<<8|int(rect[5]))*(int(rect[6])<<8|int(rect[7]))*4)...)
+	}
+	return all
 }
 
 // TestWindow tests all ways to the window of a browser: Chromium on Xtigervnc.
@@ -167,9 +172,11 @@ func TestWindow(t *testing.T) {
 	s := newWindowSite(t)
 	t.Run("who may not", s.testWindowRefused)
 	t.Run("AttackBrowser22_ViewOnly", s.testWindowKeys)
+	s.slowWindow(t)
 	t.Run("the page", func(t *testing.T) { s.testPage(t, "vnc") })
 	t.Run("AttackBrowser22_Protocol", s.testWindowProtocol)
 	t.Run("AttackBrowser22_Revoked", s.testWindowRevoked)
+	t.Run("AttackBrowser23_SlowViewer", s.testWindowSlow)
 	t.Run("the end", s.testWindowStop)
 }
 
@@ -282,4 +289,25 @@ func (s *site) testWindowStop(t *testing.T) {
 	if _, status := dial(t, s.ticket(t, "run", "vnc", `{}`), nil); status != http.StatusConflict {
 		t.Error(status)
 	}
+}
+
+// slowWindow makes a viewer who asks for pictures and takes none.
+func (s *site) slowWindow(t *testing.T) {
+	t.Helper()
+	w := s.window(t, "operator", `{}`)
+	for range 200 {
+		w.send("\x03\x00\x00\x00\x00\x00" + string([]byte{byte(w.width >> 8), byte(w.width), byte(w.height >> 8), byte(w.height)}))
+	}
+}
+
+// testWindowSlow checks that a slow viewer holds up nobody, and is cut.
+func (s *site) testWindowSlow(t *testing.T) {
+	quick := s.window(t, "run", `{}`)
+	for range 5 {
+		if picture := quick.picture(); len(picture) < 1000 {
+			t.Errorf("a picture of %d bytes", len(picture))
+		}
+	}
+	_ = quick.ws.CloseNow()
+	waitFor(t, func() bool { return s.viewers(t) == 0 })
 }
