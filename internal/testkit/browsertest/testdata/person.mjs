@@ -6,7 +6,13 @@ const { GATEWAY: gateway, TOKEN: token, CODE: code, PICTURES: pictures } = proce
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light" })).newPage();
 page.setDefaultTimeout(40000);
-const picture = async (name, height) => { if (pictures) await page.screenshot({ path: `${pictures}/${name}`, clip: { x: 0, y: 0, width: 1280, height } }); };
+async function picture(name, height) {
+  if (!pictures) return;
+  await page.setViewportSize({ width: 1280, height });
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${pictures}/${name}` });
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
 
 async function ask(path) {
   const answer = await fetch(gateway + path, { headers: { Authorization: `Bearer ${token}` } });
