@@ -103,3 +103,19 @@ func TestTerminalPage(t *testing.T) {
 		t.Errorf("%d %s", terminal.StatusCode, policy)
 	}
 }
+
+// firstBytes is how much script, compressed, a browser loads before the first page.
+const firstBytes = 60_000
+
+// The first page loads little: pages that are opened later are loaded then.
+func TestFirstPageIsSmall(t *testing.T) {
+	text := body(t, get(t, http.MethodGet, dashboard.Prefix, nil))
+	total := 0
+	for _, name := range regexp.MustCompile(`(?:src|href)="(/ui/assets/[^"]+\.js)"`).FindAllStringSubmatch(text, -1) {
+		total += len(body(t, get(t, http.MethodGet, name[1], map[string]string{"Accept-Encoding": "gzip"})))
+	}
+	t.Logf("%d bytes", total)
+	if total < 1000 || total > firstBytes {
+		t.Errorf("%d bytes of script, want at most %d", total, firstBytes)
+	}
+}

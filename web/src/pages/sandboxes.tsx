@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
-import { ApiError, call, may } from "../api";
-import type { Problem, Sandbox, SandboxMetrics, SandboxUsage, Verifications } from "../api-types";
+import { ApiError, call, may, me } from "../api";
+import type { Problem, Pruned, Sandbox, SandboxMetrics, SandboxUsage, Verifications } from "../api-types";
 import type { Props } from "../lazy";
+import { ActionProblem, useAction } from "../parts/action";
 import { bytes, count, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
@@ -25,6 +26,7 @@ function SandboxesPage() {
         <input type="search" aria-label="Filter" placeholder="Filter by name, agent, image" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <span class="grow" />
         {all.rows && <span class="faint">{count(all.rows.length)} in all</span>}
+        {may("operator") && !me.value?.account && <Prune />}
       </div>
       <Loaded of={asResource(all)}>{(data) => {
         const rows = data.sort((a, b) => b.lastUsedAtMs - a.lastUsedAtMs).filter((box) => `${box.containerName} ${box.agentId} ${box.image} ${box.account ?? ""} ${box.sessionKey}`.toLowerCase().includes(text.toLowerCase()));
@@ -44,6 +46,23 @@ function SandboxesPage() {
         ]} />;
       }}</Loaded>
     </div>
+  );
+}
+
+/** Prune removes the sandboxes that are idle or old, as the configuration says. */
+function Prune() {
+  const action = useAction();
+  const [done, setDone] = useState("");
+  const prune = async (): Promise<void> => {
+    const pruned = await action.run<Pruned>("POST", "/api/v1/sandboxes/prune", {});
+    if (pruned) setDone(`${count(pruned.removed.length)} removed`);
+  };
+  return (
+    <>
+      {done && <span role="status">{done}</span>}
+      <Confirm label="Prune" question="Remove the sandboxes of all accounts that are idle or old, as sandbox.prune says?" onYes={() => void prune()} />
+      <ActionProblem of={action} />
+    </>
   );
 }
 

@@ -23,6 +23,7 @@ export async function pages(page) {
     await page.emulateMedia({ colorScheme: "dark" });
   });
   await section("run", () => oneRun(page));
+  await section("the catalogue is what the interface says", () => catalogue(page));
   await section("verbs", () => verbs(page));
 }
 
@@ -42,6 +43,20 @@ async function oneRun(page) {
   await visit(page, `runs/${given.failed}`);
   await page.getByRole("alert").waitFor();
   check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
+}
+
+/** Agents that only the interface knows are offered, and no others. */
+async function catalogue(page) {
+  const agents = [{ graphId: "langgraph:poet", name: "Poet of the test", description: "Writes." }];
+  await page.route(/\/api\/v1\/ai\/agents/, (route) => route.fulfill({ json: { agents } }));
+  await page.goto("about:blank");
+  await visit(page, "catalogue", "Poet of the test");
+  check("the catalogue has other agents", (await page.locator(".card.agent").count()) === 1);
+  await visit(page, "runs?start=1", "Start");
+  const offered = await page.locator("form.start select").first().locator("option").allInnerTexts();
+  check(`runs are offered for ${offered}`, offered.join() === "Poet of the test");
+  await page.unroute(/\/api\/v1\/ai\/agents/);
+  await page.goto("about:blank");
 }
 
 /** What pages do: explain, verify, say something, start a run and cancel it, answer. */
