@@ -3,6 +3,8 @@ package app_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,5 +163,32 @@ func TestAttackBrowserAsUser(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
 	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("\n--- PASS: ")) < 10 {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestAttackBrowser06_Names: a name whose address is this machine's or a private one is
+// refused after it was resolved, although a rule allows it.
+func TestAttackBrowser06_Names(t *testing.T) {
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := net.DefaultResolver.LookupHost(t.Context(), own); err != nil {
+		need.Missing(t, fmt.Errorf("the name of this machine has no address: %w", err))
+	}
+	_, a := newBrowsers(t, func(s *site) {
+		s.set("agents.defaults.sandbox.browser.egress.mode", "enforce")
+		s.set("agents.defaults.sandbox.browser.egress.allow", []any{own + ":443"})
+	})
+	used := useBrowser(t, a, session("browser"))
+	page, err := startBrowser(t, used).NewPage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := page.Navigate(t.Context(), "https://"+own+"/"); err == nil {
+		t.Error("this machine was reached")
+	}
+	if denied := strings.Join(used.Denials(), "\n"); !strings.Contains(denied, own+":443 denied") || strings.Contains(denied, "no rule allows") {
+		t.Error(denied)
 	}
 }
