@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/approval"
@@ -78,6 +79,7 @@ func TestAttackBrowserLimits(t *testing.T) {
 		s.works(t)
 	})
 	t.Run("12 workers", func(t *testing.T) { s.press(t, "/workers", "Workers"); s.ok(t, `{"action":"close"}`); s.works(t) })
+	t.Run("12 a script without end", func(t *testing.T) { testBusyPage(t, s) })
 	t.Run("12 memory", func(t *testing.T) { s.press(t, "/memory", "Memory"); s.do(t, `{"action":"close"}`); s.works(t) })
 	t.Run("16 scripts", func(t *testing.T) { testNoScripts(t, s) })
 	t.Run("18 addresses and titles", func(t *testing.T) {
@@ -87,6 +89,20 @@ func TestAttackBrowserLimits(t *testing.T) {
 		}
 		s.works(t)
 	})
+}
+
+// testBusyPage: a call to a page whose script never ends ends with its caller's time, and
+// the next page is shown.
+func testBusyPage(t *testing.T, s *toolSite) {
+	text := s.ok(t, `{"action":"open","url":"http://bank.example/busy"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	r, err := s.box.Call(ctx, "browser", []byte(`{"action":"click","ref":"`+refOf(t, text, `button "Busy"`)+`"}`))
+	if err == nil && !r.IsError {
+		t.Errorf("the click ended: %s", r.Text)
+	}
+	s.do(t, `{"action":"close"}`)
+	s.works(t)
 }
 
 func testDownloadNames(t *testing.T, s *toolSite) {

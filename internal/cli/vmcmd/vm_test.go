@@ -73,6 +73,11 @@ func newMac(t *testing.T) *mac {
 	if err := limatest.Install(filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := limatest.End(filepath.Join(dir, "lima")); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	t.Setenv(limatest.HomeVariable, filepath.Join(dir, "lima"))
 	t.Setenv(limatest.VersionVariable, "2.1.0")

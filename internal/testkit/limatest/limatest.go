@@ -74,13 +74,33 @@ func run(args []string) error {
 	case "start":
 		return start(name)
 	case "stop":
-		return setState(name, "Stopped")
+		return errors.Join(setState(name, "Stopped"), End(dirOf(name)))
 	case "delete":
-		return os.RemoveAll(dirOf(name))
+		return errors.Join(End(dirOf(name)), os.RemoveAll(dirOf(name)))
 	case "shell":
 		return shell(args[2], strings.TrimPrefix(args[1], "--workdir="), args[3:])
 	}
 	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// End ends the processes inside of the virtual machines below a directory, sandboxes too:
+// each has the overlay of its virtual machine among its mounts.
+func End(dir string) error {
+	all, err := filepath.Glob("/proc/[0-9]*/mountinfo")
+	if err != nil {
+		return err
+	}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil || pid <= 1 || !strings.Contains(string(text), "upperdir="+dir+"/") {
+			continue // it has ended, or is another's
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }
 
 func dirOf(name string) string { return filepath.Join(os.Getenv(HomeVariable), name) }

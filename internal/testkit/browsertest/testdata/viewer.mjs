@@ -36,6 +36,22 @@ const colours = (page) => page.locator(surface).evaluate((canvas) => {
   return seen.size;
 });
 
+// picture is a number that is another when the picture is.
+const picture = (page) => page.locator(surface).evaluate((canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let sum = 0;
+  for (let at = 0; at < data.length; at += 4) sum = (sum * 31 + data[at]) | 0;
+  return sum;
+});
+
+// focus clicks at the form and waits until it is shown, by its frame or its caret: a window
+// manager gives the keyboard to a window after the click, and keys before that are nobody's.
+async function focus(page) {
+  const before = await picture(page);
+  await page.mouse.click(...await place(page, places.input));
+  for (const end = Date.now() + 10000; Date.now() < end && (await picture(page)) === before;) await page.waitForTimeout(50);
+}
+
 async function drive(page, typed) {
   await page.locator(surface).waitFor();
   await page.waitForFunction((selector) => document.querySelector(selector).width > 300, surface);
@@ -45,7 +61,7 @@ async function drive(page, typed) {
   check("nothing is shown", seen > 1);
   await page.getByRole("button", { name: "Take over" }).click();
   await page.getByText("You drive").waitFor();
-  await page.mouse.click(...await place(page, places.input));
+  await focus(page);
   await page.keyboard.type(typed);
   await page.mouse.move(...await place(page, places.button));
   await page.mouse.wheel(0, 200);
