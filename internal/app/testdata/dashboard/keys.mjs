@@ -61,6 +61,7 @@ async function palette(page) {
   await page.waitForURL(/#\/sandboxes$/);
   // Everything that can be used is reached with the tabulator, and is seen.
   await visit(page, "runs", "Start a run");
+  await page.locator("[role=grid]").first().waitFor();
   const reached = new Set();
   for (let i = 0; i < 60; i++) {
     await page.keyboard.press("Tab");
