@@ -8,6 +8,7 @@
 package limatest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +157,7 @@ func start(name string) error {
 	if err := setState(name, "Running"); err != nil {
 		return err
 	}
-	cmd := exec.Command("unshare", "--mount", "--propagation", "private", program)
+	cmd := exec.CommandContext(context.Background(), "unshare", "--mount", "--propagation", "private", program)
 	cmd.Env = append(os.Environ(), insideVariable+"="+dirOf(name))
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
@@ -212,7 +213,7 @@ func shell(name, workdir string, argv []string) error {
 	if argv[0] == "sudo" {
 		argv = argv[1:]
 	}
-	cmd := exec.Command("nsenter", append([]string{"--mount", "--target", string(pid), "--", "/bin/sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...)
+	cmd := exec.CommandContext(context.Background(), "nsenter", append([]string{"--mount", "--target", string(pid), "--", "/bin/sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...)
 	cmd.Env = []string{"PATH=/opt/limatest:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()

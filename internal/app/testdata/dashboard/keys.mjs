@@ -67,7 +67,7 @@ async function palette(page) {
     await page.keyboard.press("Tab");
     reached.add(await page.evaluate(() => document.activeElement?.getAttribute("role") ?? document.activeElement?.textContent?.slice(0, 20) ?? ""));
   }
-  for (const name of ["Now", "Start a run", "grid", "Log out"]) check(`the tabulator does not reach ${name}`, [...reached].some((text) => text.includes(name)));
+  for (const name of ["Now", "Start a run", "grid", "Log out"]) check(`the tabulator does not reach ${name}: ${JSON.stringify([...reached])}`, [...reached].some((text) => text.includes(name)));
 }
 
 async function phone(page) {
