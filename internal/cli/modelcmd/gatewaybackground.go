@@ -185,5 +185,20 @@ func (b *background) explain(log *os.File, from int64) error {
 		time.Sleep(againPause)
 		return nil
 	}
-	return errhint.With(errors.New("the gateway did not start: "+console.Printable(text)), "`atoll gateway "+strings.Join(b.flags, " ")+"` shows more")
+	why, hint := problemOf(text)
+	return errhint.With(errors.New("the gateway did not start: "+console.Printable(why)), console.Printable(hint)+": `atoll gateway "+strings.Join(b.flags, " ")+"`")
+}
+
+// problemOf returns the error and the hint that a log ends with; all of it, if it has none.
+func problemOf(text string) (why, hint string) {
+	why, hint = text, "see all that it says"
+	for line := range strings.Lines(text) {
+		if said, ok := strings.CutPrefix(line, "error: "); ok {
+			why = strings.TrimSpace(said)
+		}
+		if said, ok := strings.CutPrefix(line, "hint: "); ok {
+			hint = strings.TrimSpace(said)
+		}
+	}
+	return why, hint
 }
