@@ -34,8 +34,9 @@ func rawPage(t *testing.T, conn *devtools.Conn, tab string) *devtools.Session {
 	return conn.Session(attached.SessionID)
 }
 
-// TestAttackBrowser08_Documents: whoever has a tab open what is not the web, no document of
-// it is loaded, and the host knows of it. chromium-headless-shell reads no policies.
+// TestAttackBrowser08_Documents checks that a tab loads no document of a blocked scheme,
+// also when a program navigates it, and that the host records the refusal.
+// chromium-headless-shell ignores managed policies.
 func TestAttackBrowser08_Documents(t *testing.T) {
 	s := newBrowserSite(t)
 	for _, address := range []string{"file:///etc/passwd", "view-source:file:///etc/passwd", "chrome://version", "chrome://inspect", "ftp://shop.example/"} {

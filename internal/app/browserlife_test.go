@@ -118,7 +118,8 @@ func testProfileEnds(t *testing.T, s *site, a *app.App, used *browsers.Session, 
 	}
 }
 
-// TestBrowserRest: a browser that nobody uses is frozen, and goes on with the next call.
+// TestBrowserRest checks that an idle browser's processes are stopped by SIGSTOP, and
+// continued by the next call.
 func TestBrowserRest(t *testing.T) {
 	_, a := newBrowsers(t, func(s *site) { s.set("agents.defaults.sandbox.browser.tabs", 2) })
 	a.Browsers.FreezeAfter, a.Browsers.Idle = 300*time.Millisecond, time.Hour
@@ -148,7 +149,7 @@ func TestBrowserRest(t *testing.T) {
 	}
 }
 
-// TestBrowserIdle: a browser that nobody uses is ended after its time.
+// TestBrowserIdle checks that an idle browser is ended after idleMinutes.
 func TestBrowserIdle(t *testing.T) {
 	_, a := newBrowsers(t, func(*site) {})
 	a.Browsers.FreezeAfter, a.Browsers.Idle = 200*time.Millisecond, 400*time.Millisecond

@@ -55,8 +55,8 @@ func flags(s *browserkeys.Browser, kept string) []string {
 // its own, what loads pages is ended before it has. Neither is in Chromium's own sandbox.
 const writesCookies = "--enable-features=NetworkServiceInProcess2"
 
-// quiet are the arguments that have Chromium with a window ask nobody: the addresses of its
-// makers' services are one at which nothing answers.
+// quiet returns the arguments that set the addresses of Google's services, which Chromium
+// with a window calls by itself, to a port of loopback on which nothing listens.
 func quiet() []string {
 	const nowhere = "http://127.0.0.1:1/"
 	return []string{

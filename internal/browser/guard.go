@@ -17,8 +17,8 @@ import (
 	"github.com/atoll-run/atoll/internal/browser/devtools"
 )
 
-// blockedURLs are the addresses that no page loads, whoever asks for it: files of the
-// sandbox, pages of the browser itself. Pages of the web are not held up by the judgement.
+// blockedURLs are the URL patterns that Chromium refuses to load in every tab: files of the
+// sandbox and the browser's internal pages. Requests over HTTP are not paused for them.
 var blockedURLs = []string{"file:*", "chrome:*", "chrome-untrusted:*", "devtools:*", "view-source:*", "filesystem:*", "ftp:*", "chrome-extension:*", "isolated-app:*"}
 
 // guardTabs has every tab closed that shows what is not the web, also of programs and those

@@ -75,7 +75,7 @@ func Load(state string) (*Contexts, error) {
 	return c, nil
 }
 
-// readOwn reads a file that nobody else may read: it holds tokens.
+// readOwn reads a file of tokens, and refuses one that other users can read.
 func readOwn(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

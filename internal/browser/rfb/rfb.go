@@ -31,8 +31,8 @@ const (
 // version is the one version of the protocol that is spoken.
 const version = "RFB 003.008\n"
 
-// securityNone is the kind of security in which nobody proves anything: only the wire
-// reaches the screen, and the gateway has checked who watches.
+// securityNone is the RFB security type None, which has no authentication: only the wire
+// reaches the VNC server, and the gateway has authenticated the viewer.
 const securityNone = 1
 
 // ErrProtocol is returned for what is no VNC, or none that is let through.
@@ -108,7 +108,7 @@ func (r *Relay) openScreen() ([]byte, error) {
 	return append(start, shown...), nil
 }
 
-// chooseNone takes the security in which nobody proves anything.
+// chooseNone selects the security type None; a server that does not offer it is refused.
 func (r *Relay) chooseNone() error {
 	count, err := read(r.Screen, 1)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Relay) chooseNone() error {
 	}
 	result, err := read(r.Screen, 4)
 	if err != nil || binary.BigEndian.Uint32(result) != 0 {
-		return firstError(err, protocolError("it lets nobody in"))
+		return firstError(err, protocolError("it refuses the connection"))
 	}
 	return nil
 }

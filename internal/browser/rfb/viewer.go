@@ -69,8 +69,8 @@ func (r *Relay) judge(kind byte, body []byte) ([]byte, error) {
 	return message, r.held.note(kind, body)
 }
 
-// setPixel takes the form of pixels that a viewer wants. Once a picture was asked for it
-// stays: else nobody could tell in which form the next one comes.
+// setPixel sets the viewer's pixel format. After the first request for an update a format
+// of another size is refused: rectangles under way could not be parsed.
 func (r *Relay) setPixel(form []byte) error {
 	pixel, err := bytesOfPixel(form)
 	switch {

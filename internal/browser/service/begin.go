@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// ErrNotStarted is returned where only a person starts the browser, and nobody has.
+// ErrNotStarted is returned to the tool where autoStart is false and no browser runs.
 var ErrNotStarted = errhint.With(errors.New("the browser does not run, and sandbox.browser.autoStart leaves its start to a person"),
 	"start it through the gateway: POST /api/v1/browsers; or set sandbox.browser.autoStart to true or lazy")
 

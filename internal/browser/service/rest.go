@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 )
 
-// rest says when a browser that nobody uses is frozen and ended.
+// rest counts the uses of a browser and holds the idle timer that freezes and ends it.
 type rest struct {
 	holds    int // calls and connections under way
 	lastUsed time.Time
@@ -51,7 +51,8 @@ func (r *Session) look(after time.Duration) {
 	r.rest.timer.Reset(after)
 }
 
-// settle freezes or ends the browser, as long as nobody has used it, and looks again.
+// settle freezes or ends the browser if it has been idle long enough, and sets the timer
+// again.
 func (r *Session) settle() {
 	idle, runs := r.idle()
 	unused, isFree := r.unused()
@@ -73,14 +74,14 @@ func (r *Session) settle() {
 	r.look(max(wait, time.Millisecond))
 }
 
-// unused returns for how long nobody has used the browser, and whether nobody does now.
+// unused returns the time since the last use, and whether no use is under way.
 func (r *Session) unused() (since time.Duration, isFree bool) {
 	r.service.mu.Lock()
 	defer r.service.mu.Unlock()
 	return time.Since(r.rest.lastUsed), r.rest.holds == 0
 }
 
-// idle returns how long a browser that nobody uses runs, 0 is for ever, and whether there
+// idle returns after which idle time a browser is ended, 0 is never, and whether there
 // is one.
 func (r *Session) idle() (most time.Duration, runs bool) {
 	r.mu.Lock()

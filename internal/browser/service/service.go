@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
-// FreezeAfter is how long a browser that nobody uses keeps its processes going.
+// FreezeAfter is the idle time after which a browser's processes are stopped.
 const FreezeAfter = 2 * time.Minute
 
 // Service has the browsers of an installation.
@@ -25,12 +25,12 @@ type Service struct {
 	egress *egress.Service
 	// Drivers says who drives each browser: its agent or a person.
 	Drivers driver.Drivers
-	// FreezeAfter is how long a browser that nobody uses keeps its processes going, and
+	// FreezeAfter is the idle time after which a browser's processes are stopped, and
 	// Idle, where it is not 0, when it is ended in place of sandbox.browser.idleMinutes.
 	// They are set before the first use.
 	FreezeAfter, Idle time.Duration
 
-	ctx  context.Context // of starts that nobody waits for
+	ctx  context.Context // of starts in the background
 	stop context.CancelFunc
 
 	mu   sync.Mutex

@@ -165,8 +165,8 @@ func (r *Session) attach(ctx context.Context) (err error) {
 	}
 }
 
-// endLeft ends browsers in the sandbox whose process on the host has died: nobody serves
-// their egress.
+// endLeft ends browsers in the sandbox whose process on the host has died, and with it the
+// egress that they had.
 func (r *Session) endLeft(ctx context.Context) error {
 	all, err := r.box.Machine.Processes(ctx)
 	if err != nil {

@@ -68,8 +68,7 @@ func (t *Tool) Do(ctx context.Context, a *tool.BrowserArgs) (*tool.Result, error
 	return r, err
 }
 
-// Release ends the use of the browser, which is frozen and ended later if nobody else uses
-// it.
+// Release ends the use of the browser, which is frozen and ended once it is idle.
 func (t *Tool) Release() { t.release() }
 
 // Running implements actions.Source.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/gateway/browsers/localport"
@@ -52,11 +51,7 @@ another program.`,
 
 // attach serves the port until the context ends.
 func (e *env) attach(ctx context.Context, word string, o attachOptions) error {
-	b, err := backend.OpenBrowsers(ctx, e.Env)
-	if err != nil {
-		return err
-	}
-	found, err := pick(ctx, b, word)
+	b, found, err := e.find(ctx, word)
 	if err != nil {
 		return err
 	}

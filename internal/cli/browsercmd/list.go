@@ -84,6 +84,16 @@ func doorsOf(b *api.Browser) string {
 	return strings.Join(doors, " ")
 }
 
+// find returns the browsers of this installation, and the one that a word names.
+func (e *env) find(ctx context.Context, word string) (backend.Browsers, *api.Browser, error) {
+	b, err := backend.OpenBrowsers(ctx, e.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := pick(ctx, b, word)
+	return b, found, err
+}
+
 // pick returns the browser that a word names.
 func pick(ctx context.Context, b backend.Browsers, word string) (*api.Browser, error) {
 	all, err := b.Browsers(ctx)

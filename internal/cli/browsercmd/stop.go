@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/cli/backend"
 	"github.com/atoll-run/atoll/internal/cli/console"
 )
 
@@ -26,11 +25,7 @@ Its sandbox stays; the next use starts a browser with an empty profile.`,
 }
 
 func (e *env) stop(ctx context.Context, word string, asJSON bool) error {
-	b, err := backend.OpenBrowsers(ctx, e.Env)
-	if err != nil {
-		return err
-	}
-	found, err := pick(ctx, b, word)
+	b, found, err := e.find(ctx, word)
 	if err != nil {
 		return err
 	}

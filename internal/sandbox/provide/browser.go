@@ -39,7 +39,7 @@ func (a *Installation) prepareBrowser(b *plan.Plan) error {
 	return b.Pin()
 }
 
-// makeOwned makes a directory that nobody but a sandbox's user can enter.
+// makeOwned makes a directory of mode 0700 that belongs to the sandbox's user.
 func makeOwned(dir, user string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -186,8 +186,8 @@ func waitFor(t *testing.T, done func() bool) {
 	}
 }
 
-// testViewers checks that a hundred may watch, of whom one that does not read holds up
-// nobody, and that one more is refused.
+// testViewers checks that a hundred may watch, that one of them which does not read delays
+// none of the others, and that one more is refused.
 func (s *site) testViewers(t *testing.T) {
 	waitFor(t, func() bool { return s.viewers(t) == 0 })
 	p, session, tab := s.openShop(t)

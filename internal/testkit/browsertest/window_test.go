@@ -203,7 +203,7 @@ func keys(t *testing.T, p *program, session string) string {
 }
 
 // testWindowKeys checks that what viewers see is the window, and that keys arrive from the
-// one who has taken the browser over, and from nobody else.
+// viewer that has taken the browser over, and from no other.
 func (s *site) testWindowKeys(t *testing.T) {
 	p, session, _ := s.openShop(t)
 	watcher, driver, second := s.window(t, "run", `{}`), s.window(t, "operator", `{"control":true}`), s.window(t, "all", `{"control":true}`)
@@ -300,7 +300,7 @@ func (s *site) slowWindow(t *testing.T) {
 	}
 }
 
-// testWindowSlow checks that a slow viewer holds up nobody, and is cut.
+// testWindowSlow checks that a slow viewer delays no other, and is cut.
 func (s *site) testWindowSlow(t *testing.T) {
 	quick := s.window(t, "run", `{}`)
 	for range 5 {

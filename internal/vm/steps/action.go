@@ -24,7 +24,8 @@ func ownedFile(path, owner, mode string, content []byte) Action {
 	user, group, _ := strings.Cut(owner, ":")
 	return Action{
 		Check: fmt.Sprintf("[ \"$(stat -c '%%U:%%G %%a' %[1]s)\" = '%[2]s %[3]s' ] && echo '%[4]s  %[1]s' | sha256sum -c --status", path, owner, strings.TrimLeft(mode, "0"), hex.EncodeToString(sum[:])),
-		// Another name first: nobody sees a half of it, and a program that runs can be replaced.
+		// Written under another name and renamed: no reader sees half of it, and a program that
+		// runs can be replaced.
 		Apply: fmt.Sprintf("install -D -o %s -g %s -m %s /dev/stdin %[4]s.new && mv -f %[4]s.new %[4]s", user, group, mode, path),
 		Stdin: content,
 	}

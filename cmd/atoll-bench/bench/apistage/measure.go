@@ -115,7 +115,7 @@ func (s *stage) creates(ctx context.Context, r *result) error {
 			return err
 		}
 		start = time.Now()
-		if out, err := s.command(ctx, "run", "--rm", "--", truth).CombinedOutput(); err != nil {
+		if out, err := s.Command(ctx, "run", "--rm", "--", truth).CombinedOutput(); err != nil {
 			return fmt.Errorf("atoll run: %w: %s", err, out)
 		}
 		if ran := time.Since(start); round > 0 { // the first warms up
@@ -228,7 +228,7 @@ func (s *stage) crowd(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(s.dir, "state", "*", "*agent-api-*"))
+	left, err := filepath.Glob(filepath.Join(s.State(), "*", "*agent-api-*"))
 	r.Left = max(list.Total, len(left))
 	return err
 }

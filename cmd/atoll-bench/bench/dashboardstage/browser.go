@@ -1,19 +1,12 @@
 package dashboardstage
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 
-	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/nodechild"
 )
 
 //go:embed pages.mjs
@@ -22,12 +15,7 @@ var pagesProgram []byte
 const chromium = "/usr/lib/chromium/chromium-headless-shell"
 
 // looker is a process that looks at the pages with Playwright.
-type looker struct {
-	cmd   *exec.Cmd
-	tell  io.WriteCloser
-	hears *bufio.Scanner
-	dir   string
-}
+type looker struct{ *nodechild.Child }
 
 // answer is what the process measured in a step.
 type answer struct {
@@ -42,31 +30,11 @@ type answer struct {
 
 // startLooker starts it, logged in with a code.
 func startLooker(ctx context.Context, base, code string) (*looker, error) {
-	out, err := exec.CommandContext(ctx, "scripts/sdks.sh", "dir", "dashboard").Output()
-	if err != nil {
-		return nil, errhint.With(fmt.Errorf("scripts/sdks.sh: %w", err), "run this in the repository")
-	}
-	l := &looker{}
-	if l.dir, err = os.MkdirTemp("", "atoll-pages"); err != nil {
-		return nil, err
-	}
-	modules := filepath.Join(strings.TrimSpace(string(out)), "node_modules")
-	err = errors.Join(os.WriteFile(filepath.Join(l.dir, "p.mjs"), pagesProgram, 0o600), os.Symlink(modules, filepath.Join(l.dir, "node_modules")))
+	child, err := nodechild.Start(ctx, "dashboard", pagesProgram, base, code, chromium)
 	if err != nil {
 		return nil, err
 	}
-	l.cmd = exec.CommandContext(ctx, "node", "p.mjs", base, code, chromium)
-	l.cmd.Dir, l.cmd.Stderr = l.dir, os.Stderr
-	l.tell, err = l.cmd.StdinPipe()
-	hears, errOut := l.cmd.StdoutPipe()
-	if err = errors.Join(err, errOut); err == nil {
-		err = l.cmd.Start()
-	}
-	if err != nil {
-		return nil, errhint.With(err, "run scripts/sdks.sh up dashboard")
-	}
-	l.hears = bufio.NewScanner(hears)
-	l.hears.Buffer(nil, 1<<20)
+	l := &looker{child}
 	if first, err := l.hear(); err != nil || !first.Ready {
 		return nil, errors.Join(err, errors.New("the browser did not begin"), l.Close())
 	}
@@ -86,21 +54,14 @@ func (l *looker) say(step ...string) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.tell.Write(append(text, '\n'))
-	return err
+	return l.Tell(string(text))
 }
 
 func (l *looker) hear() (*answer, error) {
-	if !l.hears.Scan() {
-		return nil, errors.New("the browser has ended")
+	line, err := l.Hear()
+	if err != nil {
+		return nil, err
 	}
 	a := &answer{}
-	return a, json.Unmarshal(l.hears.Bytes(), a)
-}
-
-// Close ends it.
-func (l *looker) Close() error {
-	_ = l.tell.Close()
-	_ = l.cmd.Wait()
-	return os.RemoveAll(l.dir)
+	return a, json.Unmarshal([]byte(line), a)
 }

@@ -30,8 +30,8 @@ const (
 	mostScripts  = 60 << 10 // bytes, compressed
 	peerShare    = 0.2      // of OpenClaw's
 	mostRows     = 60
-	mostPage     = 0.05 // of a core; the budget of an idle machine is 0.02
-	mostGateway  = 0.05 // of a core
+	mostPage     = 0.02 // of a core
+	mostGateway  = 0.01 // of a core
 	mostBytes    = 10 << 10
 	mostDelay    = 150 // ms
 	mostRequests = 3
@@ -51,7 +51,7 @@ func Measure(ctx context.Context, program string, progress io.Writer) (_ *egress
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.End()) }()
 	code, err := s.CreateLogInCode(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (l *look) scripts(ctx context.Context) error {
 
 // runs measures a list of many.
 func (l *look) runs(ctx context.Context) error {
-	db, err := store.Open(ctx, filepath.Join(l.state(), "atoll.db"))
+	db, err := store.Open(ctx, filepath.Join(l.State(), "atoll.db"))
 	if err != nil {
 		return err
 	}

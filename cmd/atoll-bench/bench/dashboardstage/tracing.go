@@ -26,16 +26,16 @@ const (
 func (l *look) tracing(ctx context.Context) (err error) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer sink.Close()
-	plain, err := newStage(ctx, l.program)
+	plain, err := newStage(ctx, l.Program)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, plain.close()) }()
-	traced, err := newStage(ctx, l.program, "OTEL_EXPORTER_OTLP_ENDPOINT="+sink.URL)
+	defer func() { err = errors.Join(err, plain.End()) }()
+	traced, err := newStage(ctx, l.Program, "OTEL_EXPORTER_OTLP_ENDPOINT="+sink.URL)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, traced.close()) }()
+	defer func() { err = errors.Join(err, traced.End()) }()
 	var off, on []float64
 	for round := range traceRounds + 1 {
 		without, err := plain.short(ctx)
@@ -72,7 +72,7 @@ func (s *stage) short(ctx context.Context) (float64, error) {
 
 // scrape reads the metrics, as Prometheus does.
 func (s *stage) scrape(ctx context.Context) error {
-	token, err := os.ReadFile(filepath.Join(s.state(), "gateway.token"))
+	token, err := os.ReadFile(filepath.Join(s.State(), "gateway.token"))
 	if err != nil {
 		return err
 	}
