@@ -36,18 +36,20 @@ func tarOf(t *testing.T, name, content string) *bytes.Buffer {
 func ownImage(t *testing.T, l *lab) string {
 	t.Helper()
 	ref := "atoll-test-" + strings.ToLower(rand.Text()[:12]) + ":v1"
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		l.clear(t) // an image in use cannot be removed
-		_, err := ask(ctx, l.engine, func(c *client.Client) (client.ImageRemoveResult, error) {
-			return c.ImageRemove(ctx, ref, client.ImageRemoveOptions{Force: true})
-		})
-		if err != nil && !isNotFound(err) {
-			t.Errorf("image %s is left: %v", ref, err)
-		}
-	})
+	t.Cleanup(func() { removeImage(t, l, ref) })
 	return ref
+}
+
+func removeImage(t *testing.T, l *lab, ref string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	l.clear(t) // an image in use cannot be removed
+	_, err := ask(ctx, l.engine, func(c *client.Client) (client.ImageRemoveResult, error) {
+		return c.ImageRemove(ctx, ref, client.ImageRemoveOptions{Force: true})
+	})
+	if err != nil && !isNotFound(err) {
+		t.Errorf("image %s is left: %v", ref, err)
+	}
 }
 
 func buildImage(t *testing.T, l *lab, dockerfile string) string {
@@ -71,6 +73,28 @@ func removeVolume(t *testing.T, l *lab, name string) {
 	if err != nil && !isNotFound(err) {
 		t.Errorf("volume %s is left: %v", name, err)
 	}
+}
+
+// An image whose tag went to another one is not offered: it has no reference.
+func TestNewestImageHasATag(t *testing.T) {
+	onEach(t, func(t *testing.T, l *lab) {
+		label := "atoll.test-" + strings.ToLower(rand.Text())
+		ref := buildImage(t, l, "FROM "+enginetest.TinyImage+"\nLABEL "+label+"=x\n")
+		if got, err := l.NewestImage(t.Context(), label); err != nil || !strings.HasSuffix(got, ref) {
+			t.Errorf("the tagged image: %q, %v", got, err)
+		}
+		made, err := l.ImageInfo(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { removeImage(t, l, made.ID) })
+		if err := l.ImageTag(t.Context(), enginetest.TinyImage, ref); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.NewestImage(t.Context(), label); err != nil || got != "" {
+			t.Errorf("the image without a tag: %q, %v", got, err)
+		}
+	})
 }
 
 func TestBuild(t *testing.T) {

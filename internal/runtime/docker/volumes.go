@@ -140,10 +140,12 @@ func (r *Runtime) volumesWith(ctx context.Context, label string) ([]volume.Volum
 }
 
 // NewestImage returns the reference of the newest image with a label; "" if
-// there is none.
+// there is none. An image that lost its last tag has no reference: the engine
+// would list it as <none>:<none>.
 func (r *Runtime) NewestImage(ctx context.Context, label string) (string, error) {
+	filters := client.Filters{}.Add("label", label).Add("dangling", "false")
 	found, err := ask(ctx, r.engine, func(c *client.Client) (client.ImageListResult, error) {
-		return c.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", label)})
+		return c.ImageList(ctx, client.ImageListOptions{Filters: filters})
 	})
 	var ref string
 	var newest int64
