@@ -14,6 +14,7 @@ import { ComparePage } from "./compare";
 import { RunPage } from "./run";
 
 const pageSize = 500;
+const olderSize = 1000;
 const periods: Record<string, number> = { "24 h": 1, "7 days": 7, "30 days": 30 };
 
 /** RunsPlace is the list of runs, one of them, or two compared. */
@@ -28,10 +29,9 @@ function RunsPage() {
   const query = route.value.query;
   const of = (name: string): string => query.get(name) ?? "";
   const filter = (key: string, value: string): void => go(link("runs", "", { ...Object.fromEntries(query), [key]: value }));
-  const path = `/api/v1/ai/runs?${queryOf(query)}`;
-  const first = useResource<Runs>(path);
+  const first = useResource<Runs>(pathOf(query, pageSize));
   const latest = useLatest(first);
-  const { older, more } = useOlder(path, first.data);
+  const { older, more } = useOlder(pathOf(query, olderSize), first.data);
   const [marked, setMarked] = useState<string[]>([]);
   const mark = (key: string): void => setMarked((old) => (old.includes(key) ? old.filter((other) => other !== key) : [...old, key].slice(-2)));
   const filtered = ["q", "state", "agent", "period"].some((name) => of(name) !== "");
@@ -80,8 +80,9 @@ function columns(marked: string[], mark: (key: string) => void): Column<Run>[] {
   return all.filter((column) => column.title !== "Account" || !bound);
 }
 
-function queryOf(query: URLSearchParams): string {
-  const given = new URLSearchParams({ limit: String(pageSize), fields: "summary" });
+/** pathOf is what lists so many runs that a query of this page chooses. */
+function pathOf(query: URLSearchParams, limit: number): string {
+  const given = new URLSearchParams({ limit: String(limit), fields: "summary" });
   const since = periods[query.get("period") ?? ""];
   // Rounded to the hour, so that the address stays the same while the page is open.
   if (since !== undefined) given.set("since", new Date(Math.floor(Date.now() / 3600000 - since * 24) * 3600000).toISOString());
@@ -89,7 +90,7 @@ function queryOf(query: URLSearchParams): string {
     const value = query.get(from);
     if (value) given.set(to, value);
   }
-  return given.toString();
+  return `/api/v1/ai/runs?${given.toString()}`;
 }
 
 /** Search is a filter that asks the gateway once a person stops typing. */

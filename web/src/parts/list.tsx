@@ -51,6 +51,7 @@ export function List<T>({ rows, columns: all, keyOf, address, label, onEnd, mark
     const element = box.current;
     if (row === undefined || element === null) return;
     setSelected(keyOf(row));
+    if (next === rows.length - 1) onEnd?.();
     if (next * rowHeight < element.scrollTop) element.scrollTop = next * rowHeight;
     if ((next + 2) * rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = (next + 2) * rowHeight - element.clientHeight;
   };

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 export const base = process.env.DASHBOARD_URL;
 export const origin = new URL(base).origin;
 export const given = JSON.parse(process.env.DASHBOARD_GIVEN);
-export const patience = 30000;
+export const patience = 60000;
 
 /** seen is every address and header of the session that may hold a secret. */
 export const seen = [];
