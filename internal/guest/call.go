@@ -42,6 +42,8 @@ func (c *call) dispatch(req *wire.Request) error {
 		return wire.WithPart(req.Attach, c.followLog)
 	case wire.OpFileDirect:
 		return c.reserveDirect()
+	case wire.OpIdentify:
+		return wire.WithPart(req.Identity, c.identify)
 	}
 	if files.Handles(req.Op) {
 		if err := c.server.quota.allow(req.Op); err != nil {

@@ -39,6 +39,7 @@ type server struct {
 	shortExecs atomic.Int64  // commands on direct connections that are waited for
 	unmasked   []unix.Signal // see spawn.Attr
 	openFiles  unix.Rlimit   // of new processes, see Options
+	identity   identityOnce  // whose sandbox it is, if it was made for a pool
 	devNull    int           // /dev/null for processes without input; -1: there is none
 }
 

@@ -36,6 +36,8 @@ var (
 	ErrOver = errors.New("the process that it was to run beside is over")
 	// ErrNoGrant is a command under a grant that is not open.
 	ErrNoGrant = errors.New("the grant is not open")
+	// ErrTaken is a sandbox of a pool that was given to another name already.
+	ErrTaken = errors.New("the sandbox was given to another name already")
 	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
 	ErrUnsupported = errors.New("not supported by the sandbox")
 )
@@ -55,6 +57,7 @@ var kinds = map[wire.Code]error{
 	wire.CodeNoProcess:     ErrNoProcess,
 	wire.CodeNoGrant:       ErrNoGrant,
 	wire.CodeOver:          ErrOver,
+	wire.CodeTaken:         ErrTaken,
 	wire.CodeUnknownOp:     ErrUnsupported,
 	wire.CodeUnsupported:   ErrUnsupported,
 	wire.CodeNoFeature:     ErrUnsupported,

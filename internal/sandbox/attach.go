@@ -18,12 +18,12 @@ func (m *Manager) Attach(ctx context.Context, name string) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	inst, err := rt.Open(ctx, name)
+	inst, err := rt.Open(ctx, entry.RuntimeName())
 	if err != nil {
 		return nil, err
 	}
 	spec := &Spec{Name: name, ScopeKey: entry.SessionKey}
-	seen := inst.Seen()
+	seen := entry.identify(inst.Seen())
 	switch {
 	case seen.Labels[LabelSessionKey] != entry.SessionKey:
 		return nil, nameTaken(spec, seen.Labels[LabelSessionKey])

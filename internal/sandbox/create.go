@@ -69,7 +69,7 @@ func (m *Manager) create(ctx context.Context, spec *Spec) (_ Instance, _ *machin
 
 // withRoots returns a spec with the certificates that programs inside are to trust.
 func (m *Manager) withRoots(spec *Spec) (*Spec, error) {
-	if m.TrustedRoots == nil {
+	if m.TrustedRoots == nil || spec.Kind == KindPool {
 		return spec, nil
 	}
 	made := *spec
@@ -114,7 +114,10 @@ func entryOf(s Summary, backend string) *Entry {
 
 // kindOf returns the kind that the label of a sandbox says.
 func kindOf(s Summary) Kind {
-	if s.Labels[LabelBrowser] == "1" {
+	switch {
+	case s.Labels[LabelPool] == "1":
+		return KindPool
+	case s.Labels[LabelBrowser] == "1":
 		return KindBrowser
 	}
 	return KindSandbox
@@ -184,7 +187,7 @@ func (m *Manager) undo(ctx context.Context, rt Runtime, spec *Spec) error {
 	inst, err := rt.Open(ctx, spec.Name)
 	switch {
 	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign):
-		return m.deleteRow(ctx, rt, spec.Name)
+		return m.deleteRow(ctx, rt, &Entry{ContainerName: spec.Name})
 	case err != nil:
 		return m.undoLater(ctx, spec, err)
 	}
@@ -213,6 +216,9 @@ func Labels(spec *Spec, installation string, now time.Time) map[string]string {
 	}
 	if spec.Kind == KindBrowser {
 		labels[LabelBrowser], labels[LabelBrowserEpoch] = "1", BrowserEpoch
+	}
+	if spec.Kind == KindPool {
+		labels[LabelPool] = "1"
 	}
 	if spec.Account != "" {
 		labels[LabelAccount] = spec.Account

@@ -92,15 +92,15 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, observation{}, err
 	}
-	backend := spec.Backend
+	backend, name := spec.Backend, spec.Name
 	if entry != nil {
-		backend = entry.Backend
+		backend, name = entry.Backend, entry.RuntimeName()
 	}
 	rt, err := m.Runtime(ctx, backend)
 	if err != nil {
 		return nil, observation{}, err
 	}
-	inst, err := rt.Open(ctx, spec.Name)
+	inst, err := rt.Open(ctx, name)
 	if errors.Is(err, ErrNotFound) {
 		return nil, observation{}, nil
 	} else if err != nil {
@@ -108,10 +108,14 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	}
 	// Names carry a short hash of the scope key, so a key can be chosen whose
 	// name belongs to another key. The key itself decides.
-	if owner := inst.Seen().Labels[LabelSessionKey]; owner != spec.ScopeKey {
+	known := entry.identify(inst.Seen())
+	if owner := known.Labels[LabelSessionKey]; owner != spec.ScopeKey {
 		return nil, observation{}, nameTaken(spec, owner)
 	}
-	seen := interpret(inst.Seen(), entry, spec)
+	seen := interpret(known, entry, spec)
+	if isOver(inst, entry) {
+		seen.state = StateDead
+	}
 	seen.registered = entry != nil
 	// Other mounts than those it was made with are a changed configuration, which
 	// a hot sandbox refuses; only of the same ones it can have lost the sources.
@@ -256,7 +260,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 			inst, mach, err = m.create(ctx, spec)
 		}
 	case actCreate:
-		inst, mach, err = m.create(ctx, spec)
+		inst, mach, err = m.claimOrCreate(ctx, spec)
 	}
 	if err != nil {
 		return nil, err

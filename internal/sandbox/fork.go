@@ -77,7 +77,7 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
 		return gapError(gaps)
 	}
-	running, err := m.ensureStopped(ctx, rt, from, o.Stop)
+	source, running, err := m.ensureStopped(ctx, rt, from, o.Stop)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (m *Manager) fork(ctx context.Context, from string, spec *Spec, o ForkOptio
 				return nil, err
 			}
 		}
-		return forker.Fork(ctx, from, spec)
+		return forker.Fork(ctx, source, spec)
 	})
 	if err != nil {
 		undone := m.undo(ctx, rt, spec)
@@ -151,22 +151,28 @@ func (m *Manager) forker(ctx context.Context, from string, spec *Spec) (Runtime,
 	return rt, forker, nil
 }
 
-// ensureStopped reports whether the source runs, after stopping it if that was asked for.
-func (m *Manager) ensureStopped(ctx context.Context, rt Runtime, from string, stop bool) (running bool, err error) {
-	inst, err := rt.Open(ctx, from)
+// ensureStopped returns the name that the runtime has for the source, and whether it
+// runs, after stopping it if that was asked for.
+func (m *Manager) ensureStopped(ctx context.Context, rt Runtime, from string, stop bool) (source string, running bool, err error) {
+	entry, err := m.Registry.Get(ctx, from)
 	if err != nil {
-		return false, err
+		return "", false, err
+	}
+	source = entry.RuntimeName()
+	inst, err := rt.Open(ctx, source)
+	if err != nil {
+		return source, false, err
 	}
 	if inst.Seen().State != StateRunning || !stop {
-		return inst.Seen().State == StateRunning, nil
+		return source, inst.Seen().State == StateRunning, nil
 	}
 	users, err := m.Leases.TryHold(useLock(from))
 	if errors.Is(err, filelock.ErrHeld) {
-		return true, errhint.With(fmt.Errorf("somebody works in it: %w", ErrBusy), "wait until that has ended")
+		return source, true, errhint.With(fmt.Errorf("somebody works in it: %w", ErrBusy), "wait until that has ended")
 	} else if err != nil {
-		return true, err
+		return source, true, err
 	}
 	defer users.Release()
 	m.forget(from)
-	return false, inst.Stop(ctx, endGrace)
+	return source, false, inst.Stop(ctx, endGrace)
 }

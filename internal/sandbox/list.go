@@ -53,7 +53,7 @@ func (m *Manager) look(ctx context.Context, backend string) backendView {
 }
 
 func (v backendView) status(e *Entry) Status {
-	s := Status{Entry: e, State: v.states[e.ContainerName]}
+	s := Status{Entry: e, State: v.states[e.RuntimeName()]}
 	s.Running = s.State == StateRunning
 	switch {
 	case v.err != nil:

@@ -77,7 +77,7 @@ func (m *Manager) find(ctx context.Context, name string) (Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rt.Open(ctx, name)
+	return rt.Open(ctx, entry.RuntimeName())
 }
 
 // State is where a sandbox is in its life, or ErrNotFound.

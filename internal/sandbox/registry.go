@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -20,15 +21,19 @@ const (
 	PhaseCreating Phase = "creating"
 	PhaseReady    Phase = "ready"
 	PhaseRemoving Phase = "removing"
+	// PhaseClaimed is a sandbox that was taken out of its pool, and is not yet that of
+	// a name. It never returns to the pool.
+	PhaseClaimed Phase = "claimed"
 )
 
-// Kind tells command sandboxes from browser sandboxes.
+// Kind tells command sandboxes from browser sandboxes and those that wait in a pool.
 type Kind string
 
 // The kinds of registry entry.
 const (
 	KindSandbox Kind = "sandbox"
 	KindBrowser Kind = "browser"
+	KindPool    Kind = "pool"
 )
 
 // Entry is one row of the registry. The first six fields are OpenClaw's.
@@ -50,14 +55,20 @@ type Entry struct {
 	CDPPort      int    `json:"cdpPort,omitempty"`
 	NoVNCPort    int    `json:"noVncPort,omitempty"`
 	Imported     bool   `json:"imported,omitempty"` // taken over from an old registry file
+	// MadeAs is the name that its machinery knows it by, if it was made for a pool; ""
+	// is ContainerName.
+	MadeAs string `json:"madeAs,omitempty"`
 }
 
+// RuntimeName returns the name that the runtime knows the sandbox by.
+func (e *Entry) RuntimeName() string { return cmp.Or(e.MadeAs, e.ContainerName) }
+
 const entryColumns = `container_name, session_key, created_at_ms, last_used_at_ms, image, config_hash, kind, phase,
-	backend, agent_id, account, mounts_hash, workspace_dir, cdp_port, no_vnc_port, imported`
+	backend, agent_id, account, mounts_hash, workspace_dir, cdp_port, no_vnc_port, imported, made_as`
 
 func (e *Entry) fields() []any {
 	return []any{&e.ContainerName, &e.SessionKey, &e.CreatedAtMs, &e.LastUsedAtMs, &e.Image, &e.ConfigHash, &e.Kind, &e.Phase,
-		&e.Backend, &e.AgentID, &e.Account, &e.MountsHash, &e.WorkspaceDir, &e.CDPPort, &e.NoVNCPort, &e.Imported}
+		&e.Backend, &e.AgentID, &e.Account, &e.MountsHash, &e.WorkspaceDir, &e.CDPPort, &e.NoVNCPort, &e.Imported, &e.MadeAs}
 }
 
 // Registry is the record of every sandbox, in the installation's database.
@@ -88,7 +99,7 @@ func (r *Registry) insertMissing(ctx context.Context, e *Entry) error {
 	return r.exec(ctx, "INSERT INTO sandboxes ("+entryColumns+") VALUES ("+placeholders+") ON CONFLICT DO NOTHING", e.fields()...)
 }
 
-const placeholders = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+const placeholders = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
 
 // SetPhase records how far name has come.
 func (r *Registry) SetPhase(ctx context.Context, name string, phase Phase) error {
@@ -127,12 +138,13 @@ func (r *Registry) Delete(ctx context.Context, name string) error {
 	return r.db.Tx(ctx, func(tx *sql.Tx) error { return deleteWithSettings(ctx, tx, name) })
 }
 
-// List returns up to limit entries, the last used first; 0 means all.
+// List returns up to limit entries, the last used first; 0 means all. What waits in a
+// pool is not among them: see Pooled.
 func (r *Registry) List(ctx context.Context, limit int) ([]*Entry, error) {
 	if limit <= 0 {
 		limit = -1 // SQLite's "no limit"
 	}
-	return r.query(ctx, "ORDER BY last_used_at_ms DESC, container_name LIMIT ?", limit)
+	return r.query(ctx, "WHERE kind <> 'pool' ORDER BY last_used_at_ms DESC, container_name LIMIT ?", limit)
 }
 
 // SharesWorkspace reports whether another sandbox of ours works in the same host
@@ -149,10 +161,10 @@ func (r *Registry) InWorkspace(ctx context.Context, dir string) ([]*Entry, error
 	return r.query(ctx, "WHERE workspace_dir = ? AND imported = 0", dir)
 }
 
-// Count is how many entries there are.
+// Count is how many entries List has.
 func (r *Registry) Count(ctx context.Context) (int, error) {
 	var n int
-	err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM sandboxes").Scan(&n)
+	err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM sandboxes WHERE kind <> 'pool'").Scan(&n)
 	return n, r.db.Explain(err)
 }
 
@@ -171,12 +183,13 @@ func (r *Registry) Backends(ctx context.Context) ([]string, error) {
 	return r.strings(ctx, "SELECT DISTINCT backend FROM sandboxes WHERE imported = 0")
 }
 
-// Names returns the ready sandboxes of ours on one backend.
-func (r *Registry) Names(ctx context.Context, backend string) (map[string]bool, error) {
-	list, err := r.strings(ctx, "SELECT container_name FROM sandboxes WHERE backend = ? AND imported = 0 AND phase = 'ready'", backend)
-	names := make(map[string]bool, len(list))
-	for _, name := range list {
-		names[name] = true
+// Names returns the ready sandboxes of ours on one backend, by the names that it knows
+// them by.
+func (r *Registry) Names(ctx context.Context, backend string) (map[string]string, error) {
+	list, err := r.query(ctx, "WHERE backend = ? AND imported = 0 AND phase = 'ready'", backend)
+	names := make(map[string]string, len(list))
+	for _, e := range list {
+		names[e.RuntimeName()] = e.ContainerName
 	}
 	return names, err
 }
@@ -186,7 +199,7 @@ func (r *Registry) Names(ctx context.Context, backend string) (map[string]bool, 
 func (r *Registry) Stale(ctx context.Context, agentID string, usedBefore, madeBefore time.Time) ([]*Entry, error) {
 	// Each half is a range of its index; the + keeps the planner from walking
 	// an index of the other columns, which nearly all rows share.
-	const half = "SELECT " + entryColumns + " FROM sandboxes WHERE agent_id = ? AND %s < ? AND +phase = 'ready' AND +imported = 0"
+	const half = "SELECT " + entryColumns + " FROM sandboxes WHERE agent_id = ? AND %s < ? AND +phase = 'ready' AND +imported = 0 AND +kind <> 'pool'"
 	query := fmt.Sprintf(half+" UNION "+half, "last_used_at_ms", "created_at_ms")
 	return r.rows(ctx, query, agentID, limitMs(usedBefore), agentID, limitMs(madeBefore))
 }

@@ -79,10 +79,10 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 	if err != nil {
 		return err
 	}
-	inst, err := rt.Open(ctx, entry.ContainerName)
+	inst, err := rt.Open(ctx, entry.RuntimeName())
 	switch {
 	case errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign): // then ours is gone
-		return m.deleteRow(ctx, rt, entry.ContainerName)
+		return m.deleteRow(ctx, rt, entry)
 	case err != nil:
 		return err
 	}
@@ -91,13 +91,13 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 
 // deleteRow deletes the row of a sandbox that does not exist, after what may be
 // left of it outside. The caller holds the change lock.
-func (m *Manager) deleteRow(ctx context.Context, rt Runtime, name string) error {
+func (m *Manager) deleteRow(ctx context.Context, rt Runtime, entry *Entry) error {
 	if s, ok := rt.(Sweeper); ok {
-		if err := s.Sweep(ctx, name); err != nil {
+		if err := s.Sweep(ctx, entry.RuntimeName()); err != nil {
 			return err
 		}
 	}
-	return m.deleteGone(ctx, name)
+	return m.deleteGone(ctx, entry.ContainerName)
 }
 
 // deleteGone deletes the row of a sandbox that is gone.

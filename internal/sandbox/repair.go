@@ -72,12 +72,12 @@ func (m *Manager) repairBackend(ctx context.Context, backend string) ([]Removal,
 	}
 	var done []Removal
 	for _, s := range present {
-		if !rows[s.Name] {
+		if rows[s.Name] == "" {
 			done = append(done, m.takeOver(ctx, backend, s)...)
 		}
 		delete(rows, s.Name)
 	}
-	for name := range rows {
+	for _, name := range rows {
 		done = append(done, m.dropRow(ctx, rt, name)...)
 	}
 	return done, m.sweepUnrecorded(ctx, rt)
@@ -122,7 +122,7 @@ func (m *Manager) inventory(ctx context.Context, backend string) (Runtime, []Sum
 func (m *Manager) takeOver(ctx context.Context, backend string, s Summary) []Removal {
 	entry, removed := entryOf(s, backend), false
 	err := m.Exclusively(s.Name, func() error {
-		if _, err := m.Registry.Get(ctx, s.Name); !errors.Is(err, ErrNotFound) {
+		if known, err := m.Registry.knows(ctx, s.Name); known || err != nil {
 			return err // nil: somebody was quicker
 		}
 		if err := m.Registry.Put(ctx, entry); err != nil {
@@ -142,9 +142,10 @@ func (m *Manager) takeOver(ctx context.Context, backend string, s Summary) []Rem
 }
 
 // isWhole reports whether a sandbox without a row was surely made completely:
-// it was started, and no set-up command belongs to it that may not have run.
+// it was started, and no set-up command belongs to it that may not have run. Of one that
+// was made for a pool nobody knows whom it was given to.
 func isWhole(s Summary) bool {
-	return s.Labels[LabelSetup] == "" && (s.State == StateRunning || s.State == StateStopped || s.State == StatePaused)
+	return s.Labels[LabelPool] == "" && s.Labels[LabelSetup] == "" && (s.State == StateRunning || s.State == StateStopped || s.State == StatePaused)
 }
 
 // dropRow deletes a row whose sandbox is gone, after looking again.
@@ -154,10 +155,10 @@ func (m *Manager) dropRow(ctx context.Context, rt Runtime, name string) []Remova
 		if entry, err = m.Registry.Get(ctx, name); err != nil {
 			return err
 		}
-		if _, err := rt.Open(ctx, name); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForeign) {
+		if _, err := rt.Open(ctx, entry.RuntimeName()); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForeign) {
 			return errors.Join(err, fmt.Errorf("sandbox %q is there after all: %w", name, ErrBusy))
 		}
-		return m.deleteRow(ctx, rt, name)
+		return m.deleteRow(ctx, rt, entry)
 	})
 	if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotFound) {
 		return nil

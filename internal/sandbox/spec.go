@@ -13,7 +13,7 @@ import (
 // to it and ignores nothing in it: what it cannot enforce it reports in Check.
 type Spec struct {
 	Name       string // container name, at most 63 bytes
-	Kind       Kind   // "" is KindSandbox; a browser has a filter of its own
+	Kind       Kind   // "" is KindSandbox; a browser has a filter of its own, one of a pool no identity yet
 	ScopeKey   string // who shares it; label openclaw.sessionKey
 	AgentID    string
 	Account    string // billing account, "" where there is none
@@ -57,6 +57,9 @@ type Spec struct {
 	// TrustedRoots is a file of the host with the certificates that programs inside are
 	// to trust; "" are those of the image. The manager sets it.
 	TrustedRoots string
+	// Claim is a sandbox that was taken out of a pool, to be used in the place of a new
+	// one; nil is none.
+	Claim *Claim `json:"-"`
 }
 
 // DefaultShmSize is what /dev/shm holds, as with every container engine.
@@ -273,4 +276,5 @@ const (
 	LabelMountsHash   = "atoll.mountsHash"
 	LabelWorkspace    = "atoll.workspace" // host directory it works in
 	LabelSetup        = "atoll.setup"     // "1" if a setup command belongs to its creation
+	LabelPool         = "atoll.pool"      // "1" if it was made for a pool
 )

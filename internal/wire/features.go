@@ -26,6 +26,7 @@ const (
 	FeatureFollow       Feature = "follow"        // background processes followed without loss
 	FeatureFollowed     Feature = "followed"      // background processes that wait for their first follower
 	FeatureEgress       Feature = "egress"        // listeners on addresses of names, datagrams, the execs of callers
+	FeatureIdentity     Feature = "identity"      // a sandbox of a pool is told whose it is
 )
 
 // Limits on the features of one hello or welcome.
@@ -39,7 +40,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed, FeatureIdentity)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -116,6 +117,10 @@ func additions() []need {
 		{FeatureEgress, "operation port.remove", func(r *Request) bool { return r.Op == OpPortRemove }},
 		{FeatureEgress, "operation port.datagrams", func(r *Request) bool { return r.Op == OpPortDatagrams }},
 		{FeatureEgress, "port.address", func(r *Request) bool { return r.Port != nil && r.Port.Address != "" }},
+		{FeatureIdentity, "operation identify", func(r *Request) bool { return r.Op == OpIdentify }},
+		{FeatureIdentity, "identity", func(r *Request) bool { return r.Identity != nil }},
+		{FeatureIdentity, "identity.claim", func(r *Request) bool { return r.Identity != nil && r.Identity.Claim != "" }},
+		{FeatureIdentity, "identity.name", func(r *Request) bool { return r.Identity != nil && r.Identity.Name != "" }},
 	}
 }
 
@@ -125,6 +130,8 @@ func operationFeature(op Op) Feature {
 	switch {
 	case op == OpPing || op == OpInfo:
 		return ""
+	case op == OpIdentify:
+		return FeatureIdentity
 	case op == OpFileDirect:
 		return FeatureDirect
 	case strings.HasPrefix(string(op), "file."):

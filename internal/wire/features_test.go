@@ -122,6 +122,10 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"operation port.add":       {Op: OpPortAdd, Port: &Port{}},
 		"operation port.remove":    {Op: OpPortRemove, Port: &Port{}},
 		"operation port.datagrams": {Op: OpPortDatagrams, Port: &Port{}},
+		"operation identify":       {Op: OpIdentify},
+		"identity":                 {Op: OpPing, Identity: &Identity{}},
+		"identity.claim":           {Op: OpPing, Identity: &Identity{Claim: "c"}},
+		"identity.name":            {Op: OpPing, Identity: &Identity{Name: "n"}},
 		"port.address":             {Op: OpPortListen, Port: &Port{Address: "127.77.0.2"}},
 	}
 	for _, a := range additions() {

@@ -33,6 +33,8 @@ type Request struct {
 	File   *File   `json:"file,omitempty"`
 	Port   *Port   `json:"port,omitempty"`
 	Grant  *Grant  `json:"grant,omitempty"`
+
+	Identity *Identity `json:"identity,omitempty"`
 }
 
 // Exec describes a process to start. Exactly one of Argv and Shell is given.

@@ -105,7 +105,7 @@ func envList(env map[string]string) []string {
 // here could come from the image.
 func (r *recipe) labels() map[string]string {
 	labels := map[string]string{
-		sandbox.LabelAccount: "", sandbox.LabelBrowser: "", sandbox.LabelSetup: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "", sandbox.LabelWorkspace: "",
+		sandbox.LabelAccount: "", sandbox.LabelBrowser: "", sandbox.LabelSetup: "", sandbox.LabelPool: "", sandbox.LabelMountsHash: "", sandbox.LabelAgent: "", sandbox.LabelWorkspace: "",
 		labelImage: r.spec.Image, labelNonce: r.nonce, labelLayered: "", labelOverlays: strings.Join(overlayVolumes(r.spec), " "),
 	}
 	if isLayered(r.spec) {

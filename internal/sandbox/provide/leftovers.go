@@ -261,6 +261,6 @@ func (a *Installation) isGone(ctx context.Context, e *sandbox.Entry) bool {
 	if err != nil {
 		return false
 	}
-	_, err = rt.Open(ctx, e.ContainerName)
+	_, err = rt.Open(ctx, e.RuntimeName())
 	return errors.Is(err, sandbox.ErrNotFound)
 }

@@ -135,7 +135,7 @@ func (a *Installation) isAlive(ctx context.Context, e *sandbox.Entry) (bool, err
 	if err != nil {
 		return false, err
 	}
-	inst, err := rt.Open(ctx, e.ContainerName)
+	inst, err := rt.Open(ctx, e.RuntimeName())
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return false, nil
 	} else if err != nil {

@@ -145,7 +145,7 @@ func (a *Installation) verify(ctx context.Context, h *sandbox.Handle, spec *sand
 		shown := *spec
 		shown.Image, spec = rootfs.HostName, &shown
 	}
-	found, err := verify.Sandbox(ctx, h.Machine, spec, GuestProgram, a.processOf(ctx, h.Name, entry.Backend))
+	found, err := verify.Sandbox(ctx, h.Machine, spec, GuestProgram, a.processOf(ctx, entry.RuntimeName(), entry.Backend))
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", h.Name, err)
 	}
