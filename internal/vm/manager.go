@@ -31,7 +31,8 @@ type Manager struct {
 	Arch        string // GOARCH
 	Log         io.Writer
 	Getenv      func(string) string
-	NeedsDocker bool // the configuration does
+	NeedsDocker bool   // the configuration does
+	NodeKey     []byte // of steps.Setup
 
 	vm *lima.VM
 }

@@ -23,7 +23,7 @@ const (
 
 // setup reads what the steps need of this machine.
 func (m *Manager) setup() (*steps.Setup, error) {
-	s := &steps.Setup{Profile: &m.Profile, NeedsDocker: m.NeedsDocker}
+	s := &steps.Setup{Profile: &m.Profile, NeedsDocker: m.NeedsDocker, NodeKey: m.NodeKey}
 	var err error
 	if s.Secrets, err = m.secrets(); err != nil {
 		return nil, err

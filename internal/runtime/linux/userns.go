@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/atoll-run/atoll/deploy/apparmor"
 )
 
 // UsernsRestriction is a setting of the host that keeps users from making user
@@ -61,8 +63,7 @@ func (r UsernsRestriction) Fix(program string) string {
 		return ""
 	}
 	if r.Name == appArmorSetting {
-		profile := fmt.Sprintf("abi <abi/4.0>,\ninclude <tunables/global>\nprofile atoll %q flags=(unconfined) {\n  userns,\n}\n", program)
-		return fmt.Sprintf("printf %%s %s >/etc/apparmor.d/atoll && apparmor_parser -r /etc/apparmor.d/atoll", quoted(profile))
+		return fmt.Sprintf("printf %%s %s >%s && apparmor_parser -r %[2]s", quoted(apparmor.Profile(program)), apparmor.Path)
 	}
 	setting := r.Name + "=" + r.value
 	return fmt.Sprintf("echo %s >%s && sysctl -w %s", setting, settingsFile, setting)

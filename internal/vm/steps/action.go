@@ -22,8 +22,9 @@ func file(path, mode string, content []byte) Action {
 func ownedFile(path, owner, mode string, content []byte) Action {
 	sum := sha256.Sum256(content)
 	user, group, _ := strings.Cut(owner, ":")
+	path = word(path)
 	return Action{
-		Check: fmt.Sprintf("[ \"$(stat -c '%%U:%%G %%a' %[1]s)\" = '%[2]s %[3]s' ] && echo '%[4]s  %[1]s' | sha256sum -c --status", path, owner, strings.TrimLeft(mode, "0"), hex.EncodeToString(sum[:])),
+		Check: fmt.Sprintf("[ \"$(stat -c '%%U:%%G %%a' %[1]s)\" = '%[2]s %[3]s' ] && [ \"$(sha256sum <%[1]s)\" = '%[4]s  -' ]", path, owner, strings.TrimLeft(mode, "0"), hex.EncodeToString(sum[:])),
 		// Written under another name and renamed: no reader sees half of it, and a program that
 		// runs can be replaced.
 		Apply: fmt.Sprintf("install -D -o %s -g %s -m %s /dev/stdin %[4]s.new && mv -f %[4]s.new %[4]s", user, group, mode, path),
@@ -49,8 +50,17 @@ func packages(names ...string) Action {
 	}
 }
 
+// word returns a word for the shell: in quotes if it has a backslash, as names of units do.
+func word(s string) string {
+	if strings.Contains(s, `\`) {
+		return "'" + s + "'"
+	}
+	return s
+}
+
 // service is a unit that is enabled and runs.
 func service(unit string) Action {
+	unit = word(unit)
 	return Action{
 		Check: fmt.Sprintf("systemctl is-enabled --quiet %[1]s && systemctl is-active --quiet %[1]s", unit),
 		Apply: fmt.Sprintf("systemctl daemon-reload && systemctl enable %[1]s && systemctl restart %[1]s", unit),

@@ -28,6 +28,7 @@ type Setup struct {
 	Program     []byte // atoll for Linux
 	NeedsDocker bool   // the configuration does
 	Plugins     []Step
+	NodeKey     []byte // signs the packages of Node.js; nil is that of NodeSource
 }
 
 // docker reports whether Docker is installed.
@@ -113,7 +114,8 @@ func (s *Setup) ghCLI() Step {
 func (s *Setup) gateway() Step {
 	step := Step{Name: "gateway", Needs: []string{"secrets", "overlay", "docker"}}
 	if s.Profile.OpenClaw {
-		step.Actions = append(step.Actions, nodeJS(), openClaw())
+		step.Actions = append(step.Actions, s.nodeJS()...)
+		step.Actions = append(step.Actions, openClaw())
 	}
 	step.Actions = append(step.Actions,
 		systemUser(gatewayUser, gatewayHome), file(ProgramFile, "0755", s.Program),
@@ -125,23 +127,6 @@ func (s *Setup) gateway() Step {
 	step.Actions = append(step.Actions, userNamespaces())
 	step.After = []Action{service(gatewayUnit)}
 	return step
-}
-
-// userNamespaces lets sandboxes be made where Ubuntu bars user namespaces.
-func userNamespaces() Action {
-	return Action{
-		Check: "[ ! -e /proc/sys/kernel/apparmor_restrict_unprivileged_userns ] || [ \"$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns)\" = 0 ]",
-		Apply: "echo 'kernel.apparmor_restrict_unprivileged_userns = 0' >/etc/sysctl.d/60-atoll.conf && sysctl -q -p /etc/sysctl.d/60-atoll.conf",
-	}
-}
-
-// nodeJS is Node.js 22, which OpenClaw needs and the distribution has as a snap only.
-func nodeJS() Action {
-	return Action{Check: `[ "$(node -p 'parseInt(process.versions.node) >= 22')" = true ]`, Apply: "snap install node --classic --channel=22"}
-}
-
-func openClaw() Action {
-	return Action{Check: "command -v openclaw", Apply: "npm install --global --no-audit --no-fund openclaw"}
 }
 
 // dropIn is what the gateway's unit has in a virtual machine.

@@ -23,7 +23,7 @@ func TestUnits(t *testing.T) {
 		for _, a := range step.Actions {
 			_, path, _ := strings.Cut(a.Apply, ".new && mv -f ")
 			_, path, _ = strings.Cut(path, ".new ")
-			name, isUnit := strings.CutPrefix(path, "/etc/systemd/system/")
+			name, isUnit := strings.CutPrefix(strings.Trim(path, "'"), "/etc/systemd/system/")
 			if !isUnit {
 				continue
 			}
