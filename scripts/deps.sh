@@ -38,6 +38,7 @@ ssh                 openssh-client
 rsync               rsync
 /usr/share/doc/libnss-wrapper                        libnss-wrapper
 npm                 npm
+gpg                 gpg
 wget                wget
 ssh                 openssh-client
 javac               default-jdk-headless

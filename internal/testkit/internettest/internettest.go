@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type Internet struct {
 	mu     sync.Mutex
 	asked  []string          // NAME:PORT of every connection through the proxy
 	routes map[string]string // addresses of other servers, by port
+	only   []string          // names that the web server has; nil are all
 }
 
 // Start starts one whose web server answers with the handler.
@@ -101,13 +103,24 @@ func (n *Internet) Route(port, address string) {
 	n.routes[port] = address
 }
 
+// Only has the web server have these names and no others, which lead to the servers that
+// this machine reaches by them.
+func (n *Internet) Only(names ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.only = names
+}
+
 // target notes what a client asks for and returns the address of its server: port 80
 // is plain, others have TLS.
 func (n *Internet) target(host string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked = append(n.asked, host)
-	_, port, _ := net.SplitHostPort(host)
+	name, port, _ := net.SplitHostPort(host)
+	if n.only != nil && !slices.Contains(n.only, name) {
+		return host
+	}
 	if address := n.routes[port]; address != "" {
 		return address
 	}
