@@ -20,7 +20,9 @@ const usage = `usage:
                    [--quota-dir PATH… --quota-upper PATH=MERGED… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
   atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
+  atoll-guest install DIRECTORY                  copy this program there, for a sandbox that may run it and not read it
   atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
+                   [--many]                      they carry several connections
   atoll-guest lookup NAME                        print the addresses of a host
   atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
   atoll-guest probe                              print what this sandbox lets a program see and do
@@ -41,6 +43,8 @@ func main() {
 		if setup.Run() != nil {
 			os.Exit(1) // the runtime has the reason
 		}
+	case "install":
+		install(os.Args[2:])
 	case "pass":
 		pass(os.Args[2:])
 	case "lookup", "connect":
@@ -98,8 +102,23 @@ func pass(args []string) {
 	var options guest.BridgeOptions
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the guest listens")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "take every process of the same user for it, not only process 1")
+	many := flags.Bool("many", false, "the streams carry several connections")
 	_ = flags.Parse(args)
-	if err := guest.BridgeStdio(context.Background(), &options, os.Stdin, os.Stdout); err != nil {
+	bridge := guest.BridgeStdio
+	if *many {
+		bridge = guest.BridgeMany
+	}
+	if err := bridge(context.Background(), &options, os.Stdin, os.Stdout); err != nil {
+		fail(1, "atoll-guest: "+err.Error()+"\n")
+	}
+}
+
+// install puts this program into a directory of a sandbox that is about to be made.
+func install(args []string) {
+	if len(args) != 1 {
+		fail(2, usage)
+	}
+	if err := guest.Install(args[0]); err != nil {
 		fail(1, "atoll-guest: "+err.Error()+"\n")
 	}
 }

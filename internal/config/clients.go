@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/config/vmkeys"
 )
 
@@ -31,6 +32,9 @@ func (c *Config) E2BTemplates() map[string]string { return orEmpty(c.file.E2B).T
 
 // VM returns vm.* as written.
 func (c *Config) VM() *vmkeys.MachinesFile { return orEmpty(c.file.VM) }
+
+// Kubernetes returns kubernetes.* as written.
+func (c *Config) Kubernetes() *kubekeys.ClusterFile { return orEmpty(c.file.Kubernetes) }
 
 // UseE2BEgress gives an agent what the sandboxes of E2B's clients reach, in place of its own
 // egress: nothing, unless e2b.egress says so. On an error it reaches nothing.

@@ -45,6 +45,11 @@ func copyBytes(ctx context.Context, o *BridgeOptions, in io.Reader, out io.Write
 		return err
 	}
 	defer conn.Close()
+	return copyBoth(conn, in, out)
+}
+
+// copyBoth copies between a connection and two streams until one of them ends.
+func copyBoth(conn net.Conn, in io.Reader, out io.Writer) error {
 	// Whichever direction ends first ends both: half a wire is of no use.
 	ended := make(chan error, 2)
 	for _, direction := range []struct {

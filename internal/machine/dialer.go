@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ const (
 // wireConn is a wire after its handshake.
 type wireConn struct {
 	*wire.Mux
+	conn     net.Conn // below Mux
 	boot     string
 	features wire.Features
 	recreate string        // see Options.Recreate
@@ -41,9 +43,9 @@ type wireConn struct {
 	breakCounted bool // its end was counted; guarded by the dialer's lock
 }
 
-func (l *wireDialer) newWireConn(mux *wire.Mux, welcome *wire.Welcome) *wireConn {
+func (l *wireDialer) newWireConn(mux *wire.Mux, conn net.Conn, welcome *wire.Welcome) *wireConn {
 	return &wireConn{
-		Mux: mux, boot: welcome.Boot, features: welcome.Features, recreate: l.machine.options.Recreate,
+		Mux: mux, conn: conn, boot: welcome.Boot, features: welcome.Features, recreate: l.machine.options.Recreate,
 		commands: make(chan struct{}, maxCommands), calls: make(chan struct{}, maxCalls),
 	}
 }
@@ -96,7 +98,7 @@ func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
 	broken := l.current
 	if !broken.breakCounted {
 		broken.breakCounted = true
-		l.machine.countBreak(broken.Err())
+		l.countBreak(broken)
 	}
 	if err := l.machine.usable(); err != nil {
 		return nil, err
@@ -106,6 +108,14 @@ func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
 		l.machine.goBackground(func() { l.machine.sendAcks(fresh) })
 	}
 	return fresh, err
+}
+
+// countBreak counts a wire that broke, unless its transport was lost and the guest kept
+// to the protocol.
+func (l *wireDialer) countBreak(broken *wireConn) {
+	if why := broken.Err(); why != nil || transportErr(broken.conn) == nil {
+		l.machine.countBreak(why)
+	}
 }
 
 // connectFirst dials if there was no wire yet, and reports whether it did.
@@ -182,7 +192,11 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		lost := transportErr(conn)
 		conn.Close()
+		if lost != nil {
+			return nil, fmt.Errorf("%w: %w: %w", ErrLost, errRetryDial, lost)
+		}
 		return nil, l.handshakeError(err)
 	}
 	session, err := wire.HostMux(conn)
@@ -190,7 +204,7 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		conn.Close()
 		return nil, asLost(err)
 	}
-	return l.newWireConn(session, welcome), nil
+	return l.newWireConn(session, conn, welcome), nil
 }
 
 // dialError classifies a failed dial. A guest that is about to start, or to replace

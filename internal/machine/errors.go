@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -41,6 +42,23 @@ var (
 	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
 	ErrUnsupported = errors.New("not supported by the sandbox")
 )
+
+// A Transport is a connection to the guest over something that can fail without it, such
+// as a server between the two. The loss of it says nothing about the guest, and is not
+// counted against it.
+type Transport interface {
+	// TransportErr returns why the bytes stopped, if the transport was the reason.
+	TransportErr() error
+}
+
+// transportErr returns why the transport of a connection was lost; nil if it was not, or
+// if the connection is the guest's own socket.
+func transportErr(conn net.Conn) error {
+	if t, ok := conn.(Transport); ok {
+		return t.TransportErr()
+	}
+	return nil
+}
 
 // errExists is a process that is already there, because an earlier request for
 // it did arrive.

@@ -50,9 +50,14 @@ func (e *Env) Logger() *slog.Logger {
 // Load reads the configuration. Whatever is in the way of that is an error of
 // the configuration.
 func (e *Env) Load() (*provide.Settings, error) {
-	settings, err := provide.Load(provide.LoadOptions{Getenv: e.Getenv, ConfigPath: e.ConfigPath})
+	settings, err := provide.Load(provide.LoadOptions{Getenv: e.Getenv, ConfigPath: e.ConfigPath, Runtimes: e.Runtimes})
 	if err != nil {
 		return nil, WithCode(ExitUsage, err)
+	}
+	if program := settings.OtherProgram(); program != "" && e.HandOver != nil {
+		if err := e.HandOver(program); err != nil {
+			return nil, fmt.Errorf("%s: %w", program, err)
+		}
 	}
 	for _, n := range settings.Notices {
 		e.Notice(n)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -50,6 +51,10 @@ func (s *Settings) Backend(ctx context.Context, p *plan.Plan, stored string) Bac
 	switch {
 	case configured == BackendDocker || configured == BackendPodman || configured == BackendLinux:
 		choice.Effective, choice.Reason = configured, "configured"
+	case s.Runtimes[configured] != nil:
+		choice.Effective, choice.Reason = configured, "configured"
+	case configured == BackendKubernetes:
+		choice.Reason, choice.hint = kubeMissing, kubeRemedy
 	case configured != BackendAuto:
 		choice.Reason = "the " + configured + " backend is not part of this build"
 	case stored != "":
@@ -190,6 +195,8 @@ type runtimes struct {
 	in   *Installation
 	mu   sync.Mutex
 	open map[string]*docker.Runtime
+	// others are those that the program brought along.
+	others map[string]sandbox.Runtime
 }
 
 // Runtime opens the runtime of a backend.
@@ -216,6 +223,9 @@ func (r *runtimes) get(ctx context.Context, backend string) (sandbox.Runtime, er
 		}
 		return rt.For(r.in.ID), nil
 	}
+	if open := r.in.Runtimes[backend]; open != nil {
+		return r.brought(ctx, backend, open)
+	}
 	return r.docker(ctx, backend)
 }
 
@@ -224,6 +234,9 @@ func (r *runtimes) docker(ctx context.Context, backend string) (*docker.Runtime,
 	defer r.mu.Unlock()
 	if rt := r.open[backend]; rt != nil {
 		return rt, nil
+	}
+	if backend == BackendKubernetes {
+		return nil, errhint.With(fmt.Errorf("%s: %w", kubeMissing, sandbox.ErrUnsupported), kubeRemedy)
 	}
 	if backend != BackendDocker && backend != BackendPodman {
 		return nil, fmt.Errorf("backend %q: %w", backend, sandbox.ErrUnsupported)
@@ -267,5 +280,10 @@ func (r *runtimes) close() {
 	defer r.mu.Unlock()
 	for _, rt := range r.open {
 		_ = rt.Close()
+	}
+	for _, rt := range r.others {
+		if closer, ok := rt.(io.Closer); ok {
+			_ = closer.Close()
+		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -84,10 +86,15 @@ func (a *Installation) openState(ctx context.Context) (err error) {
 		return errors.Join(err, a.DB.Close())
 	}
 	a.Manager = sandbox.NewManager(sandbox.Options{
-		Registry: a.Registry, Leases: book, Runtime: a.Runtime, Backends: []string{BackendLinux, BackendDocker, BackendPodman}, Logger: a.Logger,
+		Registry: a.Registry, Leases: book, Runtime: a.Runtime, Backends: a.backends(), Logger: a.Logger,
 		Unmade: a.unmade, Removed: a.removeEgress, Leftovers: a.removeTemporary,
 	})
 	return nil
+}
+
+// backends are those that are asked for sandboxes even if no row names them.
+func (s *Settings) backends() []string {
+	return slices.AppendSeq([]string{BackendLinux, BackendDocker, BackendPodman}, maps.Keys(s.Runtimes))
 }
 
 // stateError adds what to do about a state directory that cannot be used,

@@ -18,7 +18,7 @@ func (s *Settings) Stamp() string { return stampOf(s.environment) }
 func (s *Settings) Stamped() string { return s.stamp }
 
 // Reread finds and reads the configuration again, for the same directory.
-func (s *Settings) Reread() (*Settings, error) { return load(s.environment) }
+func (s *Settings) Reread() (*Settings, error) { return load(s.environment, s.Runtimes) }
 
 func stampOf(env config.Environment) string {
 	var b strings.Builder

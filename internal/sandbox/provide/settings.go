@@ -27,6 +27,8 @@ type LoadOptions struct {
 	ConfigPath string       // named on the command line; "" searches
 	OwnConfig  bool         // look for the file where only its owner puts one
 	Logger     *slog.Logger // nil discards
+	// Runtimes are the backends that the program brings along, beside those of every one.
+	Runtimes map[string]OpenRuntime
 }
 
 // Settings are the configuration in force and where it came from. They need no
@@ -38,7 +40,8 @@ type Settings struct {
 	Paths       config.Paths
 	Notices     []string // what a person should know about the installation
 	Getenv      func(string) string
-	PackageRoot string // the directory whose packages images are made of; tests have another than "/"
+	PackageRoot string                 // the directory whose packages images are made of; tests have another than "/"
+	Runtimes    map[string]OpenRuntime // see LoadOptions
 	environment config.Environment
 	stamp       string
 	images      func() (*rootfs.Store, error)
@@ -64,10 +67,10 @@ func Load(o LoadOptions) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(environment)
+	return load(environment, o.Runtimes)
 }
 
-func load(environment config.Environment) (*Settings, error) {
+func load(environment config.Environment, runtimes map[string]OpenRuntime) (*Settings, error) {
 	stamp := stampOf(environment) // before it is read: what changes meanwhile is seen later
 	paths, err := environment.Paths()
 	if err != nil {
@@ -83,7 +86,7 @@ func load(environment config.Environment) (*Settings, error) {
 	}
 	return (&Settings{
 		Config: opened.Config, Notices: notices, Location: opened.Location, Project: opened.Found, Paths: paths,
-		Getenv: environment.Getenv, PackageRoot: "/", environment: environment, stamp: stamp,
+		Getenv: environment.Getenv, PackageRoot: "/", environment: environment, stamp: stamp, Runtimes: runtimes,
 	}).withLinux(), nil
 }
 

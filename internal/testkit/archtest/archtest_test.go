@@ -63,6 +63,18 @@ func TestEveryRuleBites(t *testing.T) {
 		extra []archtest.Package // the rest of the graph
 	}{
 		{
+			rule: "only atoll-kube links clusters",
+			bad:  imports("internal/sandbox/provide", "internal/runtime/kube"),
+			want: "internal/sandbox/provide imports internal/runtime/kube",
+			fine: imports("cmd/atoll-kube", "internal/runtime/kube"),
+		},
+		{
+			rule: "no typed clients of clusters",
+			bad:  imports("internal/runtime/kube", "k8s.io/client-go/kubernetes/scheme"),
+			want: "internal/runtime/kube imports k8s.io/client-go/kubernetes/scheme",
+			fine: imports("internal/runtime/kube", "k8s.io/client-go/dynamic"),
+		},
+		{
 			rule: "imports point down",
 			bad:  imports("internal/config", "internal/sandbox"),
 			want: "internal/config imports internal/sandbox",

@@ -15,6 +15,9 @@ func Rules() []Rule {
 		{"one home for a heavy dependency", "what is used in one place can be replaced in one place", checkHomes},
 		{"test kits stay in tests", "what makes tests easy must not be in the product", checkTestKits},
 		{"only sandbox/provide and app import runtimes", "everything else works with any runtime", onlyImporters([]string{"internal/runtime/docker", "internal/runtime/linux"}, "internal/sandbox/provide", "internal/app")},
+		{"only atoll-kube links clusters", "the everyday program does not pay for the libraries of Kubernetes", onlyImporters([]string{"internal/runtime/kube"}, "cmd/atoll-kube")},
+		{"no typed clients of clusters", "they are three times as large as what they replace", forbid([]string{"internal/runtime/kube"}, []string{
+			"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/dynamic/dynamicinformer", "k8s.io/client-go/tools/leaderelection"})},
 		{"no program is imported", "a program's main package is wiring, not a library", onlyImporters([]string{"cmd", "examples"})},
 		{"the guest links little", "it is inside every sandbox, beside hostile code: no network stack, no secrets, nothing to attack", checkGuest},
 		{"the host does not link the guest", "the two halves share the wire's language, and how a process is started", onlyImporters([]string{"internal/guest"}, "cmd/atoll-guest")},

@@ -1,0 +1,112 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// cleanupTimeout bounds what is done after a failure, when the caller's own time may be
+// over.
+const cleanupTimeout = 30 * time.Second
+
+// Create makes the Lease of spec, which takes the name, and its pod, and waits until the
+// pod runs: only the nodes can tell whether they have the image.
+func (r *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (sandbox.Instance, error) {
+	i, err := r.create(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %q: %w", spec.Name, err)
+	}
+	return i, nil
+}
+
+func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, err error) {
+	if gaps := r.specGaps(spec); len(gaps) > 0 {
+		return nil, errhint.With(fmt.Errorf("%s: %s: %w", gaps[0].Field, gaps[0].Reason, sandbox.ErrUnsupported), gaps[0].Remedy)
+	}
+	c, err := r.cluster()
+	if err != nil {
+		return nil, err
+	}
+	pod, err := template(spec, &r.settings)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := r.newLease(spec, pod)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.create(ctx, leases, lease); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil, sandbox.ErrExists
+		}
+		return nil, err
+	}
+	i := &Instance{runtime: r, name: spec.Name, lease: lease}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.removeNow(ctx))
+		}
+	}()
+	if err := i.makePod(ctx); err != nil {
+		return nil, err
+	}
+	return i, i.setPhase(ctx, phaseCreated)
+}
+
+// makePod makes the next pod of the sandbox and waits until it runs. The Lease names the
+// pod before it exists, so that there is never one that nobody knows.
+func (i *Instance) makePod(ctx context.Context) error {
+	c, err := i.runtime.cluster()
+	if err != nil {
+		return err
+	}
+	pod, err := podOf(i.current())
+	if err != nil {
+		return err
+	}
+	name, nonce := i.runtime.newPodName(i.name)
+	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
+		l.Annotations[notePod], l.Annotations[noteNonce] = name, nonce
+		l.Spec.HolderIdentity, l.Spec.LeaseTransitions = new(holder()), new(*l.Spec.LeaseTransitions+1)
+	}); err != nil {
+		return err
+	}
+	i.nameObject(pod, name)
+	if err := c.create(ctx, pods, pod); err != nil {
+		return err
+	}
+	running, err := i.runtime.awaitRunning(ctx, c, pod)
+	if err != nil {
+		return err
+	}
+	i.remember(i.current(), running)
+	return nil
+}
+
+// nameObject gives a pod its name and its owner: the cluster itself removes a pod whose
+// Lease is gone.
+func (i *Instance) nameObject(pod *corev1.Pod, name string) {
+	lease := i.current()
+	pod.ObjectMeta = metav1.ObjectMeta{
+		Name: name, Labels: maps.Clone(lease.Labels), Annotations: map[string]string{noteName: i.name, noteNonce: lease.Annotations[noteNonce]},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Name: lease.Name, UID: lease.UID, Controller: new(true)}},
+	}
+}
+
+// removeNow removes in time of its own.
+func (i *Instance) removeNow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return i.discard(ctx)
+}

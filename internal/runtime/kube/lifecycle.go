@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	// pollInterval is how often we look whether a pod is gone.
+	pollInterval = 100 * time.Millisecond
+	// killedSaveTimeout is how long copies may take that are brought back from a sandbox
+	// that is to be killed.
+	killedSaveTimeout = 5 * time.Second
+)
+
+// Start makes the sandbox run: a new pod if it has none, with copies of the directories
+// that belong to it.
+func (i *Instance) Start(ctx context.Context) error {
+	if err := i.start(ctx); err != nil {
+		return fmt.Errorf("sandbox %q: start: %w", i.name, err)
+	}
+	return nil
+}
+
+func (i *Instance) start(ctx context.Context) (err error) {
+	state, err := i.State(ctx)
+	switch {
+	case err != nil:
+		return err
+	case state == sandbox.StateRunning:
+		return nil
+	case state == sandbox.StateDead:
+		return fmt.Errorf("its pod has ended: %w", sandbox.ErrNotRunning)
+	case state == sandbox.StateStopped:
+		if err := i.makePod(ctx); err != nil {
+			return errors.Join(err, i.endPodNow(ctx))
+		}
+	}
+	if err := i.checkNetwork(ctx); err != nil {
+		return errors.Join(err, i.endPodNow(ctx))
+	}
+	if err := i.copyIn(ctx); err != nil {
+		return errors.Join(err, i.endPodNow(ctx))
+	}
+	return i.setPhase(ctx, phaseRunning)
+}
+
+// Stop brings the copies back and ends the pod. What is in its memory and on its own
+// root is gone.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
+	if err := i.halt(ctx, grace, true); err != nil {
+		return fmt.Errorf("sandbox %q: stop: %w", i.name, err)
+	}
+	return nil
+}
+
+// Kill ends the pod, whatever the guest does. It tries to bring the copies back first.
+func (i *Instance) Kill(ctx context.Context) error {
+	if err := i.halt(ctx, 0, false); err != nil {
+		return fmt.Errorf("sandbox %q: kill: %w", i.name, err)
+	}
+	return nil
+}
+
+func (i *Instance) halt(ctx context.Context, grace time.Duration, orderly bool) error {
+	state, err := i.State(ctx)
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case state == sandbox.StateStopped:
+		return nil
+	}
+	if state == sandbox.StateRunning {
+		if err := i.save(ctx, orderly); err != nil {
+			return err
+		}
+	}
+	if err := i.endPods(ctx, grace); err != nil {
+		return err
+	}
+	return i.setPhase(ctx, phaseStopped)
+}
+
+// save brings the copies back. Unless it is done in order, a sandbox that does not answer
+// is no error.
+func (i *Instance) save(ctx context.Context, orderly bool) error {
+	if !orderly {
+		limited, cancel := context.WithTimeout(ctx, killedSaveTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	err := i.copyOut(ctx)
+	if err != nil && !orderly {
+		i.runtime.logger.Warn("changes of a sandbox were not brought back", "sandbox", i.name, "error", err)
+		return nil
+	}
+	return err
+}
+
+// Remove takes the sandbox away, and returns when its pod is gone. What changed in its
+// copies is brought back if it still answers.
+func (i *Instance) Remove(ctx context.Context) error {
+	state, err := i.State(ctx)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	if err == nil && state == sandbox.StateRunning {
+		err = i.save(ctx, false)
+	}
+	if err == nil {
+		err = i.discard(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox %q: remove: %w", i.name, err)
+	}
+	return nil
+}
+
+// discard removes the pods, then the Lease, which frees the name.
+func (i *Instance) discard(ctx context.Context) error {
+	if err := i.endPods(ctx, graceSeconds*time.Second); err != nil {
+		return err
+	}
+	c, err := i.runtime.cluster()
+	if err != nil {
+		return err
+	}
+	lease := i.current()
+	return c.remove(ctx, leases, lease.Name, lease.UID, 0)
+}
+
+// endPodNow ends the pods in time of its own.
+func (i *Instance) endPodNow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return errors.Join(i.endPods(ctx, 0), i.advance(ctx, func(l *coordinationv1.Lease) { l.Annotations[notePhase] = phaseStopped }))
+}
+
+// endPods deletes every pod of the sandbox and waits until they are gone: a node has
+// ended their processes then.
+func (i *Instance) endPods(ctx context.Context, grace time.Duration) error {
+	return i.runtime.endPods(ctx, i.name, grace)
+}
+
+func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration) error {
+	c, err := r.cluster()
+	if err != nil {
+		return err
+	}
+	// A grace of 0 would remove the object before the processes: 1 is the least.
+	seconds := max(1, int64(math.Ceil(grace.Seconds())))
+	for {
+		left, err := list[corev1.Pod](ctx, c, pods, metav1.ListOptions{LabelSelector: r.selectOne(name)})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for n := range left {
+			r.dropSession(string(left[n].UID))
+			if left[n].DeletionTimestamp == nil {
+				if err := c.remove(ctx, pods, left[n].Name, left[n].UID, seconds); err != nil {
+					return err
+				}
+			}
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return fmt.Errorf("pod %s is not gone: %w", left[0].Name, err)
+		}
+	}
+}
+
+// Sweep ends the pods of a sandbox whose Lease is gone.
+func (r *Runtime) Sweep(ctx context.Context, name string) error {
+	if err := r.endPods(ctx, name, 0); err != nil {
+		return fmt.Errorf("sandbox %q: %w", name, err)
+	}
+	return nil
+}
+
+// remove deletes the object with that UID; nil if it is gone.
+func (c *cluster) remove(ctx context.Context, kind resourceKind, name string, uid types.UID, grace int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := c.of(kind).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return explain(err)
+}

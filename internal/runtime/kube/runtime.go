@@ -1,0 +1,102 @@
+// Package kube makes sandboxes on a Kubernetes cluster: each is a pod that a Lease owns.
+// The Lease is the name's lock and says what the sandbox is to be; the pod is its
+// processes. A pod cannot be stopped and started again, so a sandbox that was stopped has
+// its Lease only, and the next start makes another pod from what the Lease has written.
+//
+// What a sandbox should be is decided elsewhere (packages plan and policy); what happens
+// inside is the guest's work and package machine's. The wire to the guest is an exec of
+// the API server.
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Options are what a Runtime is made of.
+type Options struct {
+	Settings     kubekeys.Settings
+	Installation string       // the id whose pods are ours
+	Logger       *slog.Logger // nil discards
+}
+
+// Runtime makes sandboxes in one namespace of a cluster.
+type Runtime struct {
+	settings     kubekeys.Settings
+	installation string
+	logger       *slog.Logger
+	dials        *dialLimit
+
+	mu       sync.Mutex
+	known    *cluster            // nil until it is first needed
+	sessions map[string]*session // by the pod's UID
+	probed   map[string]time.Time
+}
+
+var (
+	_ sandbox.Runtime = (*Runtime)(nil)
+	_ sandbox.Sweeper = (*Runtime)(nil)
+)
+
+// New returns a runtime. It does not speak to the cluster yet.
+func New(o Options) (*Runtime, error) {
+	if o.Installation == "" {
+		return nil, errors.New("installation id is missing")
+	}
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &Runtime{
+		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond),
+		sessions: map[string]*session{}, probed: map[string]time.Time{},
+	}, nil
+}
+
+// cluster returns the connection to the API server, which is made once.
+func (r *Runtime) cluster() (*cluster, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil {
+		return r.known, nil
+	}
+	c, err := connect(&r.settings)
+	if err != nil {
+		return nil, err
+	}
+	r.known = c
+	return c, nil
+}
+
+// Close ends the wires. Sandboxes live on.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	open := r.sessions
+	r.sessions = map[string]*session{}
+	r.mu.Unlock()
+	for _, s := range open {
+		s.close()
+	}
+	return nil
+}
+
+// startTimeout is how long a pod may take to run.
+func (r *Runtime) startTimeout() time.Duration {
+	return time.Duration(r.settings.StartTimeoutSec) * time.Second
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
