@@ -10,13 +10,14 @@ import (
 	"runtime/debug"
 
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/ownnet"
 	"github.com/atoll-run/atoll/internal/guest/probe"
 	"github.com/atoll-run/atoll/internal/guest/setup"
 	"github.com/atoll-run/atoll/internal/guest/sftp"
 )
 
 const usage = `usage:
-  atoll-guest init --socket PATH [--trust-uid] [--listener FD]
+  atoll-guest init --socket PATH [--trust-uid] [--listener FD] [--own-network]
                    [--quota-dir PATH… --quota-upper PATH=MERGED… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
   atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
@@ -24,7 +25,7 @@ const usage = `usage:
   atoll-guest pass --socket PATH [--trust-uid]   pass standard input and output on to process 1
                    [--many]                      they carry several connections
   atoll-guest lookup NAME                        print the addresses of a host
-  atoll-guest connect ADDRESS:PORT               pass bytes to and from a connection
+  atoll-guest connect ADDRESS:PORT [TIME]        pass bytes to and from a connection that is made within a time
   atoll-guest probe                              print what this sandbox lets a program see and do
   atoll-guest sftp                               serve files over SFTP, on standard input and output
   atoll-guest version                            print the build
@@ -42,6 +43,10 @@ func main() {
 	case "setup":
 		if setup.Run() != nil {
 			os.Exit(1) // the runtime has the reason
+		}
+	case ownnet.Verb: // of the guest itself
+		if guest.ServeNetwork() != nil {
+			os.Exit(1)
 		}
 	case "install":
 		install(os.Args[2:])
@@ -71,6 +76,7 @@ func serve(args []string) {
 	flags.StringVar(&options.Socket, "socket", defaultSocket, "where the host connects")
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
 	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
+	flags.BoolVar(&options.OwnNetwork, "own-network", false, "give all processes a network namespace of their own")
 	flags.Int64Var(&options.Quota.Size, "quota-size", 0, "how many `bytes` the directories of the quota may hold")
 	flags.Int64Var(&options.Quota.Files, "quota-files", 0, "how many `files` they may hold")
 	flags.Int64Var(&options.Quota.Reserve, "quota-reserve", 0, "how many `bytes` must stay free on their disks")

@@ -12,6 +12,9 @@ import (
 	"slices"
 )
 
+// socketTables is where the kernel lists the sockets of the sandbox's network.
+var socketTables = "/proc/self/net/"
+
 // peerSocket returns the socket at the other end of a connection within the sandbox, as
 // links in /proc/PID/fd name it, or nothing.
 func peerSocket(conn net.Conn) []string {
@@ -21,13 +24,13 @@ func peerSocket(conn net.Conn) []string {
 		return nil
 	}
 	if ours.Addr().Is4() {
-		if found := socketsIn("/proc/self/net/tcp", is(theirs), is(ours)); len(found) > 0 {
+		if found := socketsIn(socketTables+"tcp", is(theirs), is(ours)); len(found) > 0 {
 			return found
 		}
 		// The other end may be an IPv6 socket with a mapped IPv4 address.
 		theirs, ours = mapped(theirs), mapped(ours)
 	}
-	return socketsIn("/proc/self/net/tcp6", is(theirs), is(ours))
+	return socketsIn(socketTables+"tcp6", is(theirs), is(ours))
 }
 
 // senderSockets returns the sockets that may have sent a datagram: those with its port
@@ -35,8 +38,8 @@ func peerSocket(conn net.Conn) []string {
 // all. More than one can share a port.
 func senderSockets(from, to netip.AddrPort) []string {
 	any4, any6 := netip.IPv4Unspecified(), netip.IPv6Unspecified()
-	v4 := socketsIn("/proc/self/net/udp", either(from, any4, from.Port()), either(to, any4, 0))
-	v6 := socketsIn("/proc/self/net/udp6", append(either(mapped(from), any6, from.Port()), is(netip.AddrPortFrom(mappedAny, from.Port()))...),
+	v4 := socketsIn(socketTables+"udp", either(from, any4, from.Port()), either(to, any4, 0))
+	v6 := socketsIn(socketTables+"udp6", append(either(mapped(from), any6, from.Port()), is(netip.AddrPortFrom(mappedAny, from.Port()))...),
 		append(either(mapped(to), any6, 0), is(netip.AddrPortFrom(mappedAny, 0))...))
 	return append(v4, v6...)
 }

@@ -102,7 +102,7 @@ func (s *server) start(e *wire.Exec) (*process, error) {
 	defer started()
 	p := newProcess(e, attr, stdio)
 	p.mark, p.tree = mark, s.walker.Tree(proc.OneExec(mark))
-	attr.Files, attr.Limits, attr.ResetSignals = stdio.child, s.limits(mark), s.unmasked
+	attr.Files, attr.Limits, attr.ResetSignals, attr.Join = stdio.child, s.limits(mark), s.unmasked, s.join
 	p.memory, p.kills = s.memory, s.memory.recent()
 	p.pids, p.refused = s.pids, s.pids.Refused()
 	p.quota, p.limits = s.quota, attr.Limits

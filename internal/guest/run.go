@@ -21,7 +21,9 @@ type Options struct {
 	// TrustUID admits every process of the same user, for a guest without a pid
 	// namespace of its own.
 	TrustUID bool
-	Build    string // version that the guest reports to hosts
+	// OwnNetwork gives all processes but the guest a network namespace of their own.
+	OwnNetwork bool
+	Build      string // version that the guest reports to hosts
 	// OpenFiles is the RLIMIT_NOFILE of the processes that the guest starts; the zero
 	// value leaves them the guest's own.
 	OpenFiles unix.Rlimit
@@ -49,6 +51,11 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 	s.openFiles = options.OpenFiles
+	if options.OwnNetwork {
+		if err := s.leaveNetwork(); err != nil {
+			return err
+		}
+	}
 	s.quota = newQuotaEnforcer(s, &options.Quota)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)

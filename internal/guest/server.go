@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/maxprocs"
 	"github.com/atoll-run/atoll/internal/guest/ports"
 	"github.com/atoll-run/atoll/internal/guest/proc"
+	"github.com/atoll-run/atoll/internal/guest/spawn"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -39,6 +40,7 @@ type server struct {
 	shortExecs atomic.Int64  // commands on direct connections that are waited for
 	unmasked   []unix.Signal // see spawn.Attr
 	openFiles  unix.Rlimit   // of new processes, see Options
+	join       spawn.Join    // namespaces of new processes
 	identity   identityOnce  // whose sandbox it is, if it was made for a pool
 	devNull    int           // /dev/null for processes without input; -1: there is none
 }

@@ -107,7 +107,7 @@ func (ps *Server) openDatagrams(port int) (*datagramPort, error) {
 	if len(ps.datagrams) >= wire.MaxDatagramPorts {
 		return nil, wire.Fail(wire.CodeTooMany, "too many UDP ports are open in this sandbox")
 	}
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	conn, err := listenDatagrams(port)
 	if err != nil {
 		return nil, toWireError(err)
 	}

@@ -22,10 +22,9 @@ func (c *Call) dial(p *wire.Port) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)))
+	conn, err := network.Dial(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)))
 	if errors.Is(err, unix.ECONNREFUSED) || err != nil && missingProtocol(err) {
-		conn, err = dialer.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(p.Port)))
+		conn, err = network.Dial(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(p.Port)))
 	}
 	if err != nil {
 		return toWireError(err)

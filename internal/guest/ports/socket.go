@@ -2,10 +2,8 @@ package ports
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
@@ -86,27 +84,12 @@ func acceptAll(listener net.Listener, closed <-chan struct{}, deliver func(net.C
 // listenLoopback listens on a loopback address with a given backlog, which package net
 // does not offer.
 func listenLoopback(address unix.Sockaddr, backlog int) (net.Listener, error) {
-	family := unix.AF_INET
-	if _, ok := address.(*unix.SockaddrInet6); ok {
-		family = unix.AF_INET6
-	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := network.Bound(address, unix.SOCK_STREAM, backlog)
 	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), "listener")
+	file := fileOf(fd, "listener")
 	defer file.Close()
-	// The port can be opened again while connections are in TIME_WAIT.
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	if family == unix.AF_INET6 {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
-	}
-	if err := unix.Bind(fd, address); err != nil {
-		return nil, fmt.Errorf("bind: %w", err)
-	}
-	if err := unix.Listen(fd, backlog); err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
 	return net.FileListener(file)
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
-// enableLoopback brings up the loopback interface of the new network namespace and adds
+// EnableLoopback brings up the loopback interface of the new network namespace and adds
 // the address of names to it.
-func enableLoopback() error {
+func EnableLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func build(plan *blueprint.Blueprint, files []int) error {
 		{"mounts", b.makeTree},
 		{"pivot", b.pivot},
 		{"hostname", b.setHostname},
-		{"loopback", enableLoopback},
+		{"loopback", EnableLoopback},
 		{"limits", b.setLimits},
 		{"socket", b.listen},
 		{"capabilities", dropCapabilities},

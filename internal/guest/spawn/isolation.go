@@ -22,11 +22,15 @@ type Isolation struct {
 	// Ambient are the ambient capabilities of the program. The process must have them in
 	// its user namespace.
 	Ambient []uintptr
+	// Join are namespaces that the process enters, if it has their descriptors.
+	Join Join
 	// Inherit are descriptors that become 3, 4 and so on. They must be above those.
 	Inherit []int
 }
 
-func (b *Isolation) maxSteps() int { return len(b.Groups) + len(b.Ambient) + len(b.Inherit) + 4 }
+func (b *Isolation) maxSteps() int {
+	return len(b.Groups) + len(b.Ambient) + len(b.Inherit) + b.Join.maxSteps() + 4
+}
 
 // enterGroups adds the child to its control groups.
 func (s *childProgram) enterGroups(groups []int) {

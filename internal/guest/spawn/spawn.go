@@ -50,10 +50,11 @@ const (
 	StageCapabilities
 	StageStalled // it was stopped by a signal before the program ran
 	StageGroup
+	StageNamespaces
 )
 
 func (s Stage) String() string {
-	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "capabilities", "stalled", "control group"}[s]
+	return [...]string{"start", "fork", "setsid", "terminal", "limit", "signals", "chdir", "files", "exec", "capabilities", "stalled", "control group", "namespaces"}[s]
 }
 
 // Error says where and why a start failed.

@@ -63,9 +63,9 @@ func mountGaps(spec *sandbox.Spec) (gaps []sandbox.Gap) {
 	for _, m := range spec.Mounts {
 		switch {
 		case m.Overlay != nil:
-			gaps = append(gaps, sandbox.Gap{Field: "sandbox.workspaceAccess", Reason: m.Source + " is to be seen through an overlay, and the cluster does not have that directory",
+			gaps = append(gaps, sandbox.Gap{Field: "overlay.kind", Reason: m.Source + " is to be seen through an overlay, and the cluster does not have that directory",
 				Remedy: "set sandbox.workspaceAccess to none, which works on a private copy"})
-		case !m.Enclosed:
+		case !m.Enclosed || m.ReadOnly:
 			gaps = append(gaps, sandbox.Gap{Field: "sandbox.workspaceAccess", Reason: m.Source + " is a directory of this host, which the cluster does not have",
 				Remedy: "set sandbox.workspaceAccess to none, which works on a private copy, and remove docker.binds"})
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -43,8 +46,13 @@ type cluster struct {
 	namespace string
 }
 
+// silence keeps the libraries from writing to standard error: what they report there is in
+// the errors that we get, too.
+var silence = sync.OnceFunc(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
+
 // connect reads the credentials. It does not call the API server.
 func connect(s *kubekeys.Settings) (*cluster, error) {
+	silence()
 	config, err := credentials(s)
 	if err != nil {
 		return nil, err

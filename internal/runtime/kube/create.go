@@ -61,7 +61,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err := i.makePod(ctx); err != nil {
 		return nil, err
 	}
-	return i, i.setPhase(ctx, phaseCreated)
+	return i, nil
 }
 
 // makePod makes the next pod of the sandbox and waits until it runs. The Lease names the
@@ -77,7 +77,7 @@ func (i *Instance) makePod(ctx context.Context) error {
 	}
 	name, nonce := i.runtime.newPodName(i.name)
 	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
-		l.Annotations[notePod], l.Annotations[noteNonce] = name, nonce
+		l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce
 		l.Spec.HolderIdentity, l.Spec.LeaseTransitions = new(holder()), new(*l.Spec.LeaseTransitions+1)
 	}); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (i *Instance) makePod(ctx context.Context) error {
 		return err
 	}
 	i.remember(i.current(), running)
-	return nil
+	return i.setPhase(ctx, phaseCreated)
 }
 
 // nameObject gives a pod its name and its owner: the cluster itself removes a pod whose

@@ -19,7 +19,7 @@ import (
 func testSpec() *sandbox.Spec {
 	return &sandbox.Spec{
 		Name: "Atoll_Main", ScopeKey: "agent:main", AgentID: "main", Image: "example.org/box@sha256:1", Workdir: "/workspace",
-		Env: map[string]string{"B": "$(A)", "A": "1"}, ReadOnlyRoot: true, Network: "bridge", CapDrop: []string{"ALL"},
+		Env: map[string]string{"B": "$(A)", "A": "1"}, ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
 		Tmpfs:  []sandbox.Tmpfs{{Target: "/tmp"}, {Target: "/run", Options: "size=16m"}},
 		Limits: sandbox.Limits{Memory: 1 << 30, CPUs: 1.5},
 		Mounts: []sandbox.Mount{{Source: "/state/copy", Target: "/workspace", Kind: sandbox.MountWorkspace, Enclosed: true}},
@@ -92,10 +92,13 @@ func TestGaps(t *testing.T) {
 			t.Errorf("%s: %+v", field, gaps)
 		}
 	}
-	closed := testSpec()
-	closed.Network = "none"
-	if gaps := r.specGaps(closed); len(gaps) != 1 || gaps[0].Field != "docker.network" {
+	r.settings.SeccompProfile = ""
+	if gaps := r.specGaps(testSpec()); len(gaps) != 1 || gaps[0].Field != "docker.network" {
 		t.Errorf("no network without what keeps it away: %+v", gaps)
+	}
+	r.settings.TrustNetworkPolicy = true
+	if gaps := r.specGaps(testSpec()); len(gaps) > 0 || networkOf(testSpec(), &r.settings) != "policy (probed)" {
+		t.Errorf("a trusted policy: %+v", gaps)
 	}
 }
 

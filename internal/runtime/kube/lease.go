@@ -17,8 +17,8 @@ import (
 
 // The phases of a sandbox, in an annotation of its Lease.
 const (
-	phaseCreating = "creating" // its first pod is being made
-	phaseCreated  = "created"  // the pod runs, and the sandbox was never started
+	phaseCreating = "creating" // a pod is being made
+	phaseCreated  = "created"  // the pod runs, and the sandbox is not started
 	phaseRunning  = "running"
 	phaseStopped  = "stopped" // it has no pod
 )
@@ -33,7 +33,9 @@ type copied struct {
 // newLease is the Lease of a sandbox that is about to be made.
 func (r *Runtime) newLease(spec *sandbox.Spec, pod *corev1.Pod) (*coordinationv1.Lease, error) {
 	now := time.Now()
-	labels, err := json.Marshal(sandbox.Labels(spec, r.installation, now))
+	own := sandbox.Labels(spec, r.installation, now)
+	own[noteNetwork] = networkOf(spec, &r.settings)
+	labels, err := json.Marshal(own)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func (r *Runtime) newLease(spec *sandbox.Spec, pod *corev1.Pod) (*coordinationv1
 	return &coordinationv1.Lease{
 		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Name: r.leaseName(spec.Name), Labels: r.labels(spec.Name), Annotations: map[string]string{
-			noteName: spec.Name, noteLabels: string(labels), notePhase: phaseCreating, noteTemplate: string(template), noteCopies: string(copies), noteImage: spec.Image,
+			noteName: spec.Name, noteLabels: string(labels), notePhase: phaseCreating, noteTemplate: string(template), noteCopies: string(copies), noteImage: spec.Image, noteNetwork: own[noteNetwork],
 		}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: new(holder()), AcquireTime: &metav1.MicroTime{Time: now}, LeaseTransitions: new(int32)},
 	}, nil

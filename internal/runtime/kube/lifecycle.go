@@ -42,8 +42,8 @@ func (i *Instance) start(ctx context.Context) (err error) {
 		return nil
 	case state == sandbox.StateDead:
 		return fmt.Errorf("its pod has ended: %w", sandbox.ErrNotRunning)
-	case state == sandbox.StateStopped:
-		if err := i.makePod(ctx); err != nil {
+	case i.current().Annotations[notePhase] != phaseCreated: // stopped, or left by a process that ended
+		if err := i.remake(ctx); err != nil {
 			return errors.Join(err, i.endPodNow(ctx))
 		}
 	}
@@ -54,6 +54,14 @@ func (i *Instance) start(ctx context.Context) (err error) {
 		return errors.Join(err, i.endPodNow(ctx))
 	}
 	return i.setPhase(ctx, phaseRunning)
+}
+
+// remake makes another pod when those before are gone.
+func (i *Instance) remake(ctx context.Context) error {
+	if err := i.endPods(ctx, 0); err != nil {
+		return err
+	}
+	return i.makePod(ctx)
 }
 
 // Stop brings the copies back and ends the pod. What is in its memory and on its own

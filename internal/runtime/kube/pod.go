@@ -94,7 +94,7 @@ func container(spec *sandbox.Spec, s *kubekeys.Settings, user account, mounts []
 	if s.SeccompProfile != "" {
 		security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &s.SeccompProfile}
 	}
-	if leavesNetwork(spec, s) {
+	if networkOf(spec, s) == networkOwn {
 		args = append(args, "--own-network")
 	}
 	return corev1.Container{

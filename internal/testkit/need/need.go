@@ -38,6 +38,21 @@ func Program(tb testing.TB, name, pkg string) string {
 	return path
 }
 
+// Kubeconfig is the environment variable with the path of the kubeconfig of a cluster for
+// tests, which scripts/test-cluster.sh starts.
+const Kubeconfig = "ATOLL_TEST_KUBECONFIG"
+
+// Cluster returns that path, and leaves the test out where there is none, also where all is
+// run: clusters have a target of their own.
+func Cluster(tb testing.TB) string {
+	tb.Helper()
+	path := os.Getenv(Kubeconfig)
+	if path == "" {
+		tb.Skip("this test needs a cluster: run scripts/test-cluster.sh up, and set " + Kubeconfig)
+	}
+	return path
+}
+
 // Time leaves a test out that takes long or calls services of others, unless
 // everything is run or tests are chosen by -run; why says what takes the time.
 func Time(tb testing.TB, why string) {

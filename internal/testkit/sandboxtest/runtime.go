@@ -35,9 +35,12 @@ var runtimeCases = []testCase{
 		if err := os.WriteFile(s.workspace(spec, "in.txt"), []byte("from the host"), 0o666); err != nil {
 			s.t.Fatal(err)
 		}
-		m := s.wire(s.started(spec))
-		if got := s.sh(m, "cd "+spec.Workdir+" && cat in.txt && echo from inside >out.txt"); got != "from the host" {
+		inst := s.started(spec)
+		if got := s.sh(s.wire(inst), "cd "+spec.Workdir+" && cat in.txt && echo from inside >out.txt"); got != "from the host" {
 			s.t.Errorf("inside reads %q", got)
+		}
+		if s.Copies {
+			s.check(inst.Stop(s.t.Context(), 2*time.Second))
 		}
 		if got, err := os.ReadFile(s.workspace(spec, "out.txt")); string(got) != "from inside\n" {
 			s.t.Errorf("the host reads %q, %v", got, err)
@@ -48,6 +51,10 @@ var runtimeCases = []testCase{
 			return
 		}
 		spec := s.spec(func(spec *sandbox.Spec) { spec.Mounts[0].ReadOnly = true })
+		if s.Copies {
+			s.wantRefused(spec, "sandbox.workspaceAccess")
+			return
+		}
 		m := s.wire(s.started(spec))
 		if out, res := s.try(m, "echo x >"+spec.Workdir+"/x"); res.ExitCode == 0 {
 			s.t.Errorf("a write to a read-only workspace succeeded: %s", out)
@@ -210,7 +217,7 @@ var runtimeCases = []testCase{
 			return
 		}
 		m := s.wire(s.started(s.spec()))
-		if got := s.sh(m, "ls /sys/class/net"); got != "lo" {
+		if got := s.sh(m, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '"); got != "lo" {
 			s.t.Errorf("interfaces %q, want only lo", got)
 		}
 	}},
@@ -238,6 +245,10 @@ var runtimeCases = []testCase{
 		})
 		if s.Unlimited {
 			s.wantRefused(spec, "docker.pidsLimit", "docker.memory")
+			return
+		}
+		if s.Refused != nil {
+			s.wantRefused(spec, s.Refused...)
 			return
 		}
 		m := s.wire(s.started(spec))

@@ -34,6 +34,12 @@ type Subject struct {
 	// Unlimited is set where nothing can limit memory and processes. Then a spec
 	// with such limits must be refused.
 	Unlimited bool
+	// Refused are fields of limits that the runtime has not; nil if it has all. A spec
+	// with such limits must be refused.
+	Refused []string
+	// Copies is set where a sandbox works on a copy of its workspace, which is brought
+	// back when it is stopped.
+	Copies bool
 }
 
 // stage is one test's installation: state directory, runtime, workspace.
@@ -129,7 +135,7 @@ func (s *stage) spec(changes ...func(*sandbox.Spec)) *sandbox.Spec {
 		Tmpfs:        []sandbox.Tmpfs{{Target: "/tmp"}},
 		Network:      "none",
 		CapDrop:      []string{"ALL"},
-		Mounts:       []sandbox.Mount{{Source: workspace, Target: s.inside(workspace), Kind: sandbox.MountWorkspace}},
+		Mounts:       []sandbox.Mount{{Source: workspace, Target: s.inside(workspace), Kind: sandbox.MountWorkspace, Enclosed: s.Copies}},
 	}
 	for _, change := range changes {
 		change(spec)

@@ -1,0 +1,49 @@
+package spawn
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Join are a user and a network namespace that a process enters, and the filter of system
+// calls that it has from then on. Whoever enters a user namespace has every capability
+// there, so the process drops them all before its program runs.
+type Join struct {
+	User, Net int // descriptors; 0: it stays where it is
+	Filter    []unix.SockFilter
+}
+
+// lastCapability is higher than any that a kernel has.
+const lastCapability = 63
+
+func (j *Join) maxSteps() int {
+	if j.User == 0 {
+		return 0
+	}
+	return lastCapability + 8
+}
+
+// join makes the child enter the namespaces.
+func (s *childProgram) join(j *Join) {
+	if j.User == 0 {
+		return
+	}
+	s.add(StageNamespaces, unix.SYS_SETNS, uintptr(j.User), unix.CLONE_NEWUSER)
+	s.add(StageNamespaces, unix.SYS_SETNS, uintptr(j.Net), unix.CLONE_NEWNET)
+	for capability := uintptr(0); capability <= lastCapability; capability++ {
+		s.add(0, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability) // fails for those that there are not
+	}
+	header, none := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{}
+	s.pinner.Pin(header)
+	s.pinner.Pin(none)
+	s.add(StageCapabilities, unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(none)))
+	s.add(StageCapabilities, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
+	if len(j.Filter) == 0 {
+		return
+	}
+	program := &unix.SockFprog{Len: uint16(len(j.Filter)), Filter: unsafe.SliceData(j.Filter)}
+	s.pinner.Pin(unsafe.SliceData(j.Filter))
+	s.pinner.Pin(program)
+	s.add(StageCapabilities, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(program)))
+}
