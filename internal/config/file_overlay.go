@@ -5,6 +5,7 @@ package config
 type overlayFile struct {
 	Kind      *OverlayKind      `json:"kind" enum:"auto|kernel|copy" doc:"How changes are kept apart: an overlay of the kernel, a copy of the workspace, or whichever is right (auto)."`
 	CopyLimit *copyLimitFile    `json:"copyLimit" doc:"Largest directory that is copied."`
+	Empty     []string          `json:"empty" check:"word" doc:"Names of directories that a copy begins without what is in them, such as node_modules of another system; what is made in them stays inside."`
 	More      []overlayTreeFile `json:"more" doc:"Other directories that the sandbox sees in the same way, such as a vault of notes."`
 }
 

@@ -11,6 +11,7 @@ func (m *merge) overlay(agent, global *overlayFile) (Overlay, error) {
 	const at = "sandbox.overlay."
 	o := builtinOverlay()
 	o.Kind = pick(m, at+"kind", agent.Kind, global.Kind, o.Kind)
+	o.Empty = pickList(m, at+"empty", agent.Empty, global.Empty, nil)
 	own, shared := orEmpty(agent.CopyLimit), orEmpty(global.CopyLimit)
 	o.CopyLimit.Files = pick(m, at+"copyLimit.files", own.Files, shared.Files, o.CopyLimit.Files)
 	if err := m.bytes(at+"copyLimit.size", own.Size, shared.Size, &o.CopyLimit.Size); err != nil {

@@ -16,6 +16,7 @@ type Overlay struct {
 	Kind      OverlayKind   `json:"kind"`
 	CopyLimit CopyLimit     `json:"copyLimit"` // of the largest directory that is copied
 	More      []OverlayTree `json:"more,omitzero"`
+	Empty     []string      `json:"empty,omitzero"` // of a copy
 }
 
 // CopyLimit is sandbox.overlay.copyLimit.

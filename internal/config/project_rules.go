@@ -54,7 +54,7 @@ var projectRules = map[string]map[projectRule]string{
 		ruleTrust:  "scope perSession prune ssh",
 		ruleRisky:  "mode backend workspaceRoot sessionToolsVisibility",
 	},
-	"overlay":    {ruleWithin: "copyLimit", ruleTrust: "kind", ruleRisky: "more"},
+	"overlay":    {ruleWithin: "copyLimit", ruleTrust: "kind empty", ruleRisky: "more"},
 	"copyLimit":  {ruleLower: "size files"},
 	"sync":       {ruleWithin: "limits", ruleWord: "mode protect", ruleTrust: "interval", ruleRisky: "ignore"},
 	"syncLimits": {ruleLower: "files fileBytes totalBytes"},

@@ -24,6 +24,8 @@ type Options struct {
 	SharedOnly bool
 	// Overlay copies whiteouts and the marks of an overlay's upper directory.
 	Overlay bool
+	// Empty reports whether a directory is made without what is in it; nil: none is.
+	Empty func(parent int, name string) bool
 }
 
 // MaxDepth is how many directories within each other are copied.
@@ -64,6 +66,11 @@ func (c *copier) dir(from, to, depth int) error {
 			return fmt.Errorf("%.200q: %w", name, err)
 		}
 	}
+	return c.like(from, to)
+}
+
+// like gives a directory the properties of another one.
+func (c *copier) like(from, to int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(from, &st); err != nil {
 		return err
@@ -121,6 +128,9 @@ func (c *copier) subdirectory(from, to int, name string, depth int) error {
 		return err
 	}
 	defer unix.Close(target)
+	if c.options.Empty != nil && c.options.Empty(from, name) {
+		return c.like(source, target)
+	}
 	return c.dir(source, target, depth+1)
 }
 

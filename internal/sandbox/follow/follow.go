@@ -38,7 +38,7 @@ type Follower struct {
 
 // Run follows the base until ctx ends. First it hands over what was edited before.
 func (f *Follower) Run(ctx context.Context) error {
-	w, err := newWatcher(ctx, f.Tree.Base)
+	w, err := newWatcher(ctx, f.Tree)
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
 
 // MaxDirectories is how many directories of a base are watched.
@@ -24,18 +26,19 @@ const gitDir = ".git"
 
 // watcher reports the paths below a directory that change.
 type watcher struct {
+	tree    *overlay.Tree
 	base    string
 	inotify *fsnotify.Watcher
 	watched int
 }
 
-func newWatcher(ctx context.Context, base string) (*watcher, error) {
+func newWatcher(ctx context.Context, tree *overlay.Tree) (*watcher, error) {
 	inotify, err := fsnotify.NewBufferedWatcher(4096)
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{base: base, inotify: inotify}
-	if _, err := w.add(ctx, base); err != nil {
+	w := &watcher{tree: tree, base: tree.Base, inotify: inotify}
+	if _, err := w.add(ctx, tree.Base); err != nil {
 		_ = inotify.Close()
 		return nil, err
 	}
@@ -59,8 +62,11 @@ func (w *watcher) add(ctx context.Context, dir string) (found []string, err erro
 		if path != w.base {
 			found = append(found, w.relative(path))
 		}
-		if !d.IsDir() {
+		switch {
+		case !d.IsDir():
 			return nil
+		case w.tree.LeavesEmpty(path):
+			return fs.SkipDir
 		}
 		return w.watch(path)
 	})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -62,7 +63,7 @@ func choose(ctx context.Context, r Request, f choiceFacts) (Choice, error) {
 	case canShare(r, f.base):
 		return copyChoice(ctx, r, "the file system shares blocks between the base and its copy")
 	}
-	small, err := fits(ctx, r.Base, f.small)
+	small, err := fits(ctx, r, f.small)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -88,7 +89,7 @@ func kernelChoice(r Request, why string) Choice {
 
 func copyChoice(ctx context.Context, r Request, why string) (Choice, error) {
 	limit := r.CopyLimit.orDefault()
-	ok, err := fits(ctx, r.Base, limit)
+	ok, err := fits(ctx, r, limit)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -96,17 +97,22 @@ func copyChoice(ctx context.Context, r Request, why string) (Choice, error) {
 		return Choice{}, errhint.With(fmt.Errorf("the base %q has more than %d files or %d MiB and would have to be copied: %s", r.Base, limit.Files, limit.Bytes>>20, why),
 			"Raise overlay.copyLimit, or choose a smaller directory.")
 	}
-	return Choice{Kind: Copy, Why: why, Costs: []string{"the base is copied once", "reading the changes takes longer with the number of files in the base"}}, nil
+	c := Choice{Kind: Copy, Why: why, Costs: []string{"the base is copied once", "reading the changes takes longer with the number of files in the base"}}
+	if len(r.Empty) > 0 {
+		c.Costs = append(c.Costs, strings.Join(r.Empty, ", ")+": such directories are empty inside at the start, and what is made in them stays inside")
+	}
+	return c, nil
 }
 
-// fits reports whether a tree is within a limit. It looks at no more than that.
-func fits(ctx context.Context, dir string, limit Limit) (bool, error) {
-	root, err := hostpath.OpenDir(dir)
+// fits reports whether what a copy would have of a base is within a limit. It looks at
+// no more than that.
+func fits(ctx context.Context, r Request, limit Limit) (bool, error) {
+	root, err := hostpath.OpenDir(r.Base)
 	if err != nil {
 		return false, err
 	}
 	defer root.Close()
-	s := scan{ctx: ctx, out: newManifestWriter(io.Discard), limit: limit}
+	s := scan{ctx: ctx, out: newManifestWriter(io.Discard), limit: limit, empty: r.Empty}
 	err = s.run(root)
 	if errors.Is(err, errLimit) || errors.Is(err, errTooMany) {
 		return false, nil

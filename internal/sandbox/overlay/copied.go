@@ -36,6 +36,9 @@ func (r *reader) copyDir(d copied) error {
 		delete(noted, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(noted)) {
+		if r.tree.leavesEmpty(name, d.dir, d.here) {
+			continue
+		}
 		if err := r.deleted(d.here, name, path.Join(d.at, name)); err != nil {
 			return err
 		}
@@ -78,6 +81,9 @@ func (r *reader) copyEntry(d copied, name string, noted entry) error {
 		return r.unseen(path.Join(d.at, name), 0, err)
 	}
 	now := entryOf(&st)
+	if now.isDir() && r.tree.leavesEmpty(name, d.dir, d.here) {
+		return nil
+	}
 	if now.isDir() {
 		return r.copySubdirectory(d, name, &st, noted)
 	}

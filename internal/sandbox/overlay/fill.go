@@ -27,7 +27,7 @@ func (t *Tree) makeCopy(ctx context.Context, base *os.File, covers map[string]Co
 		return err
 	}
 	defer tree.Close()
-	if err := clone.Tree(ctx, base, tree, clone.Options{}); err != nil {
+	if err := clone.Tree(ctx, base, tree, clone.Options{Empty: t.Empty.has}); err != nil {
 		return fmt.Errorf("copy of %q: %w", t.Base, err)
 	}
 	for _, rel := range inOrder(covers) {

@@ -133,7 +133,7 @@ func (w *hostWalk) entry(dir *os.File, name, rel string, was notedEntry, depth i
 			return err
 		}
 	}
-	if !isDir {
+	if !isDir || w.tree.leavesEmpty(name, dir) {
 		return nil
 	}
 	below, err := openDirAt(dir, name)

@@ -26,6 +26,7 @@ type Request struct {
 	Want      Kind // "": Auto
 	Kernel    KernelMount
 	CopyLimit Limit
+	Empty     []string // names of directories that a copy has without what is in them
 	Hide      HideFunc // decides which files are not visible inside; nil: none
 }
 
@@ -92,6 +93,9 @@ func create(ctx context.Context, r Request, base hostpath.Facts) (*Tree, error) 
 		Kind: choice.Kind, Marks: choice.Marks, Why: choice.Why, Costs: choice.Costs, Boot: bootID(),
 		Volatile: r.Kernel.Volatile && choice.Kind == Kernel, Since: time.Now().UTC(),
 	}
+	if t.Kind == Copy {
+		t.Empty = r.Empty
+	}
 	if err := t.fill(ctx, r); err != nil {
 		return nil, errors.Join(err, removeTree(building))
 	}
@@ -132,7 +136,7 @@ func (t *Tree) fill(ctx context.Context, r Request) error {
 
 // noteBase writes the manifest of the base and returns what is to be hidden.
 func (t *Tree) noteBase(ctx context.Context, root *os.File, hide HideFunc) (map[string]Cover, error) {
-	s := scan{ctx: ctx, hashNew: true}
+	s := scan{ctx: ctx, hashNew: true, empty: t.Empty}
 	covers, err := hide.run(ctx, func(look func(Candidate)) error {
 		s.look = look
 		return s.write(filepath.Join(t.Dir, baseManifest), root)

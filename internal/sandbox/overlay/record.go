@@ -47,6 +47,7 @@ type Tree struct {
 	Hidden   []Hidden    `json:"hidden,omitempty"`
 	Foreign  bool        `json:"foreign,omitempty"` // the base's file system has times and inodes of its own
 	Since    time.Time   `json:"since"`
+	Empty    emptyDirs   `json:"empty,omitempty"` // of a copy
 	// Began is what a copy held when it was made, each entry with a block of the
 	// disk more; zero for a kernel overlay.
 	Began Limit `json:"began,omitzero"`

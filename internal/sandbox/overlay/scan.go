@@ -31,6 +31,7 @@ type scan struct {
 	bytes   int64
 	look    func(Candidate) // decides whether a file is hidden; nil: none is
 	hashNew bool            // hash what changed a moment ago
+	empty   emptyDirs       // are not entered
 }
 
 // errLimit means that a tree is larger than the limit of the scan.
@@ -71,7 +72,7 @@ func (s *scan) dir(dir *os.File, rel string, id hostpath.ID, depth int) error {
 		if err := s.entry(dir, name, rel, &st); err != nil {
 			return fmt.Errorf("%.300q: %w", path.Join(rel, name), err)
 		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Dev == s.device {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Dev == s.device && !s.empty.has(int(dir.Fd()), name) {
 			below = append(below, subdirectory{name, hostpath.ID{Device: st.Dev, Inode: st.Ino}})
 		}
 	}

@@ -118,7 +118,7 @@ func engineWays(t *testing.T) (all []way) {
 	return all
 }
 
-func newStage(t *testing.T, w way, base map[string]string, hide HideFunc) *stage {
+func newStage(t *testing.T, w way, base map[string]string, hide HideFunc, change ...func(*Request)) *stage {
 	t.Helper()
 	top := t.TempDir()
 	dir := filepath.Join(top, "base")
@@ -128,6 +128,9 @@ func newStage(t *testing.T, w way, base map[string]string, hide HideFunc) *stage
 	fill(t, dir, base)
 	state := filepath.Join(top, "state")
 	r := Request{State: state, Dir: filepath.Join(state, "overlay", "slug", "0"), Base: dir, Target: "/workspace", Owner: "main", Want: w.want, Kernel: w.kernel, Hide: hide}
+	for _, c := range change {
+		c(&r)
+	}
 	tree, err := Prepare(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

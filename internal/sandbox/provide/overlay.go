@@ -31,6 +31,7 @@ func (s *Settings) overlayRequest(p *plan.Plan, index int) overlay.Request {
 		State: s.Paths.AtollState, Dir: filepath.Join(s.Paths.AtollState, overlayDir, p.Layout.Slug, name),
 		Base: mount.Source, Target: mount.Target, Owner: overlayOwner(p, mount), Hide: hideFrom(p, mount, nil),
 		Want: overlay.Kind(box.Overlay.Kind), Kernel: s.kernelMount(p.Spec.Backend),
+		Empty:     box.Overlay.Empty,
 		CopyLimit: overlay.Limit{Bytes: box.Overlay.CopyLimit.Size, Files: int(box.Overlay.CopyLimit.Files)},
 	}
 }

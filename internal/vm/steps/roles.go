@@ -158,7 +158,7 @@ func (s *Setup) config() []byte {
   agents: {
     defaults: {
       workspace: %q,
-      sandbox: { mode: "all", workspaceAccess: %q, overlay: { kind: "copy" }, sync: { mode: %q } },
+      sandbox: { mode: "all", workspaceAccess: %q, overlay: { kind: "copy", empty: ["node_modules", ".venv", "target"] }, sync: { mode: %q } },
     },
   },
 }
