@@ -50,6 +50,16 @@ type SyncRun struct {
 	Commits  int        `json:"commits" doc:"Made inside, that the repository has not, and further branches with such."`
 }
 
+// SyncOverlay is how much waits in the overlays of one sandbox.
+type SyncOverlay struct {
+	ID      string       `json:"id"`
+	Base    string       `json:"base"`
+	Kind    string       `json:"kind"`
+	Subject *SyncSubject `json:"subject,omitempty"` // none if whose it is is not known any more
+	Waiting int          `json:"waiting"`           // files
+	Commits int          `json:"commits"`
+}
+
 // SyncTree is one overlay with everything that changed in it.
 type SyncTree struct {
 	ID          string       `json:"id" doc:"Of the sandbox's overlays, the same in all of its trees."`

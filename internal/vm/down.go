@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -27,11 +26,8 @@ func (m *Manager) Down(ctx context.Context, force bool) error {
 	return v.Stop(ctx, force)
 }
 
-// waitingScript lists what may wait inside, a line each: files above the services'
-// overlays, and overlays of sandboxes.
-const waitingScript = `for d in /var/lib/openclaw/overlay/*/upper; do [ -d "$d" ] && find "$d" -mindepth 1 ! -type d; done
-for d in /var/lib/atoll/overlay/*/; do [ -d "$d" ] && basename "$d"; done
-:`
+// waitingScript lists files above the services' overlays, a line each.
+const waitingScript = `for d in /var/lib/openclaw/overlay/*/upper; do [ -d "$d" ] && find "$d" -mindepth 1 ! -type d; done; :`
 
 // ErrWaiting is the cause of a refusal to delete what holds changes.
 var ErrWaiting = errors.New("changes wait in it")
@@ -57,28 +53,37 @@ func (m *Manager) Delete(ctx context.Context, discard bool) error {
 	return errors.Join(m.forget(), os.RemoveAll(m.dir()))
 }
 
-// waiting returns an error if changes wait inside, or overlays that the gate was not asked
-// about. One in which nothing waits does not count.
+// waiting returns an error if changes wait inside: files above a service's overlay, or
+// files and commits of any sandbox, whoever it is of.
 func (m *Manager) waiting(ctx context.Context) error {
 	out, err := m.vm.Run(ctx, waitingScript, nil)
 	if err != nil {
 		return err
 	}
 	list := strings.FieldsFunc(out, func(r rune) bool { return r == '\n' })
-	if len(list) == 0 {
-		return nil
-	}
-	tree, err := m.review(ctx, m.vm)
+	all, err := (&inside{ctx, m.vm}).overlays()
 	if err != nil {
-		return err
+		return errhint.With(err, "see `atoll vm logs`; --discard deletes it without asking")
 	}
-	if len(tree.Entries) == 0 {
-		list = slices.DeleteFunc(list, func(name string) bool { return name == tree.ID })
+	for _, o := range all {
+		if o.Waiting+o.Commits > 0 {
+			list = append(list, fmt.Sprintf("%d files and %d commits on %s", o.Waiting, o.Commits, o.Base))
+		}
 	}
 	if len(list) > 0 {
-		return errhint.With(fmt.Errorf("%s is not deleted: %w (%d files and overlays, such as %q)", m.vm.Name, ErrWaiting, len(list), list[0]), "apply them with `atoll vm apply`, reject them with `atoll sync`, or give --discard")
+		return errhint.With(fmt.Errorf("%s is not deleted: %w: %s", m.vm.Name, ErrWaiting, some(list)),
+			"`atoll vm shell sudo atoll sync status --all` lists them; apply them with `atoll vm apply`, reject them with `atoll sync`, or give --discard")
 	}
 	return nil
+}
+
+// some names the first of many.
+func some(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
 // Status is what is known of a virtual machine.

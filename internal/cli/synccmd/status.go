@@ -15,9 +15,11 @@ import (
 )
 
 func newStatusCommand(e *env) *cobra.Command {
-	return newVerb(e, &options{}, &cobra.Command{
+	var all bool
+	o := &options{}
+	cmd := newVerb(e, o, &cobra.Command{
 		Use: "status", Short: "Count what waits at the gate", Args: console.NoArgs,
-		Example: "  atoll sync status\n  atoll sync status --agent main --json",
+		Example: "  atoll sync status\n  atoll sync status --all\n  atoll sync status --agent main --json",
 		Long: `Show the overlays of the sandbox: what each is over, how many changes wait and with
 which verdict. What is withheld (.git, ignored files, what is over a limit) is
 counted, never hidden. Runs on the directory whose changes wait are listed with them;
@@ -38,6 +40,15 @@ counted, never hidden. Runs on the directory whose changes wait are listed with 
 		}
 		return nil
 	})
+	cmd.Flags().BoolVar(&all, "all", false, "count in every overlay of this installation, whoever it is of")
+	ofOne := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if all {
+			return e.printAll(cmd, o.asJSON)
+		}
+		return ofOne(cmd, args)
+	}
+	return cmd
 }
 
 // status is what waits at the gates of a subject.

@@ -30,7 +30,7 @@ what was shown, 4 there is no overlay.`,
 	}
 	for _, make := range []func(*env) *cobra.Command{
 		newStatusCommand, newReviewCommand, newDiffCommand, newApproveCommand, newRejectCommand, newOverrideCommand, newTakeCommand, newCommitsCommand,
-		newUndoCommand, newHistoryCommand, newRefreshCommand, newResetCommand, newAcceptTornCommand,
+		newUndoCommand, newHistoryCommand, newRefreshCommand, newResetCommand, newAcceptTornCommand, newAppliedCommand,
 	} {
 		cmd.AddCommand(make(e))
 	}

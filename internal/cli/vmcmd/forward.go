@@ -2,8 +2,13 @@ package vmcmd
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
+
+	"github.com/atoll-run/atoll/internal/config/vmkeys"
+	"github.com/atoll-run/atoll/internal/terminal"
+	"github.com/atoll-run/atoll/internal/vm"
 )
 
 // forwarded are the verbs that work inside the virtual machine where this system cannot
@@ -35,5 +40,22 @@ func Forward(ctx context.Context, h *Host, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, argv)
+	err = c.run(ctx, argv)
+	if m.Profile.Mode == vmkeys.ModeAuto {
+		c.applyPassing(ctx, m)
+	}
+	return err
+}
+
+// applyPassing applies what passes after the work inside has ended. What fails is told: the
+// exit code is that of the work.
+func (c *command) applyPassing(ctx context.Context, m *vm.Manager) {
+	applied, err := m.Apply(context.WithoutCancel(ctx), vm.Choice{All: true})
+	if err != nil {
+		fmt.Fprintf(terminal.Harmless(c.Err), "nothing was applied: %v\n", err)
+		return
+	}
+	if len(applied.Files)+len(applied.Left) > 0 {
+		_ = showApplied(c.Err, applied)
+	}
 }

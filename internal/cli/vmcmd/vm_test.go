@@ -86,7 +86,8 @@ func newMac(t *testing.T) *mac {
 
 func (m *mac) file(name, text string, mode os.FileMode) {
 	m.Helper()
-	if err := os.WriteFile(filepath.Join(m.home, name), []byte(text), mode); err != nil {
+	path := filepath.Join(m.home, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -188,7 +189,7 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 	m.refused("nobody can say whether changes wait", "delete")
 	m.must("", "up")
 	m.must("", "shell", "sh", "-c", "echo x >/var/lib/openclaw/overlay/openclaw/upper/new")
-	m.refused("changes wait in it (1 files and overlays, such as", "delete")
+	m.refused("changes wait in it: /var/lib/openclaw/overlay/openclaw/upper/new", "delete")
 	m.must("", "delete", "--discard")
 	m.must("none", "status")
 	if all, err := contexts.Load(m.env["ATOLL_STATE_DIR"]); err != nil || len(all.Contexts) != 0 {

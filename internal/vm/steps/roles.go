@@ -144,13 +144,11 @@ func (s *Setup) dropIn() []byte {
 }
 
 // config is the configuration of the gateway inside: agents work on the project through
-// an overlay that is a copy, since virtiofs shows other owners than files have.
+// an overlay that is a copy, since virtiofs shows other owners than files have. The project
+// is read-only, so the gate applies nothing by itself: with mode auto this machine does.
 func (s *Setup) config() []byte {
-	access, sync := "overlay", "review"
-	switch s.Profile.Mode {
-	case vmkeys.ModeAuto:
-		sync = "auto"
-	case vmkeys.ModeDirect:
+	access := "overlay"
+	if s.Profile.Mode == vmkeys.ModeDirect {
 		access = "rw"
 	}
 	return fmt.Appendf(nil, `// Written by atoll vm.
@@ -158,11 +156,11 @@ func (s *Setup) config() []byte {
   agents: {
     defaults: {
       workspace: %q,
-      sandbox: { mode: "all", workspaceAccess: %q, overlay: { kind: "copy", empty: ["node_modules", ".venv", "target"] }, sync: { mode: %q } },
+      sandbox: { mode: "all", workspaceAccess: %q, overlay: { kind: "copy", empty: ["node_modules", ".venv", "target"] }, sync: { mode: "review" } },
     },
   },
 }
-`, profile.ProjectPoint, access, sync)
+`, profile.ProjectPoint, access)
 }
 
 // tailscale routes to the tailnet through this machine, which is part of it.

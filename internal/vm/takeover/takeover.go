@@ -4,8 +4,6 @@ package takeover
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,10 +11,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-
-	"github.com/atoll-run/atoll/internal/errhint"
+	"strings"
 )
 
 // Change is what a path is to become.
@@ -27,6 +23,7 @@ type Change struct {
 	Link    string // text of a symbolic link
 	Mode    fs.FileMode
 	Content []byte
+	Overlay string // id of the overlay that it comes from
 }
 
 // saved is what a path was before a change, and what it is after.
@@ -37,53 +34,63 @@ type saved struct {
 	Mode   fs.FileMode `json:"mode"`
 	Link   string      `json:"link,omitempty"`
 	Backup string      `json:"backup,omitempty"` // of a file
+	// Overlay is the id of the overlay that the change came from.
+	Overlay string `json:"overlay,omitempty"`
 }
 
-const journalName = "journal.json"
+// Batch is what was applied or put back together.
+type Batch struct {
+	ID    string
+	Paths []Path
+}
 
-// State names what a path is: nothing, a directory, a link, or a file with its hash.
-func State(root *os.Root, name string) (string, error) {
-	info, err := root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "nothing", nil
-	case err != nil:
-		return "", err
-	case info.IsDir():
-		return "directory", nil
-	case info.Mode()&fs.ModeSymlink != 0:
-		text, err := root.Readlink(name)
-		return "link to " + text, err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no file", name)
+// Path is what a path is after that.
+type Path struct{ Path, State, Overlay string }
+
+// Names returns the paths.
+func (b *Batch) Names() []string {
+	names := make([]string, 0, len(b.Paths))
+	for _, p := range b.Paths {
+		names = append(names, p.Path)
 	}
-	content, err := root.ReadFile(name)
-	return "file " + Sum(content), err
+	return names
 }
 
-// Sum returns the hash of a content.
-func Sum(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+const (
+	journalName = "journal.json"
+	reasonName  = "reason"
+)
 
-// Apply applies changes below a directory and returns the id that undoes them. After an
-// error everything is as it was.
-func Apply(dir, keep string, changes []Change) (id string, err error) {
+// Apply applies changes below a directory, with the reason that a person gave for them.
+// After an error everything is as it was.
+func Apply(dir, keep, reason string, changes []Change) (*Batch, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer root.Close()
-	id = rand.Text()[:12]
+	id := rand.Text()[:12]
 	b := &batch{root: root, keep: filepath.Join(keep, id)}
 	if err := os.MkdirAll(b.keep, 0o700); err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := b.apply(withParents(root, changes)); err != nil {
-		return "", errors.Join(err, b.takeBack(), os.RemoveAll(b.keep))
+	if err := errors.Join(b.why(reason), b.apply(inOrder(withParents(root, changes)))); err != nil {
+		return nil, errors.Join(err, b.takeBack(), os.RemoveAll(b.keep))
 	}
-	return id, nil
+	done := &Batch{ID: id}
+	for _, s := range b.done {
+		done.Paths = append(done.Paths, Path{s.Path, s.After, s.Overlay})
+	}
+	return done, nil
+}
+
+// inOrder returns changes so that deletions come last, each of them once and that of a
+// directory after those of what is in it.
+func inOrder(changes []Change) []Change {
+	deletes := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !c.Delete })
+	slices.SortFunc(deletes, func(a, b Change) int { return strings.Compare(b.Path, a.Path) })
+	deletes = slices.CompactFunc(deletes, func(a, b Change) bool { return a.Path == b.Path })
+	return append(slices.DeleteFunc(changes, func(c Change) bool { return c.Delete }), deletes...)
 }
 
 // withParents adds the directories that new files need and that are not there, so that
@@ -97,7 +104,7 @@ func withParents(root *os.Root, changes []Change) (list []Change) {
 				break
 			}
 			made[dir] = true
-			missing = append(missing, Change{Path: dir, Dir: true})
+			missing = append(missing, Change{Path: dir, Dir: true, Overlay: c.Overlay})
 		}
 		slices.Reverse(missing)
 		made[c.Path] = c.Dir
@@ -122,6 +129,7 @@ func (b *batch) apply(changes []Change) error {
 		if err != nil {
 			return err
 		}
+		s.Overlay = changes[i].Overlay
 		b.done = append(b.done, s)
 		if err := b.write(); err != nil { // before anything changes
 			return err
@@ -134,6 +142,14 @@ func (b *batch) apply(changes []Change) error {
 		}
 	}
 	return b.write()
+}
+
+// why keeps the reason of a batch.
+func (b *batch) why(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(b.keep, reasonName), []byte(reason+"\n"), 0o600)
 }
 
 // write writes the journal.
@@ -175,8 +191,10 @@ func place(root *os.Root, c *Change) error {
 	switch {
 	case c.Delete:
 		return root.Remove(c.Path)
-	case c.Dir:
+	case c.Dir && c.Mode == 0:
 		return root.MkdirAll(c.Path, 0o755)
+	case c.Dir:
+		return errors.Join(root.MkdirAll(c.Path, 0o755), root.Chmod(c.Path, c.Mode.Perm()))
 	}
 	beside := path.Join(path.Dir(c.Path), ".atoll-"+rand.Text())
 	var err error
@@ -193,63 +211,4 @@ func place(root *os.Root, c *Change) error {
 		_ = root.Remove(beside)
 	}
 	return err
-}
-
-// takeBack puts back what was changed, the last first.
-func (b *batch) takeBack() error {
-	var wrong []error
-	for _, s := range slices.Backward(b.done) {
-		wrong = append(wrong, b.restore(&s))
-	}
-	return errors.Join(wrong...)
-}
-
-// restore makes a path what it was.
-func (b *batch) restore(s *saved) error {
-	if now, err := State(b.root, s.Path); err != nil || now == s.Before {
-		return err
-	}
-	c := Change{Path: s.Path, Mode: s.Mode, Link: s.Link, Delete: s.Before == "nothing", Dir: s.Before == "directory"}
-	if s.Backup != "" {
-		content, err := os.ReadFile(filepath.Join(b.keep, s.Backup))
-		if err != nil {
-			return err
-		}
-		c.Content = content
-	}
-	return place(b.root, &c)
-}
-
-var idForm = regexp.MustCompile(`^[A-Z0-9]{12}$`)
-
-// Undo puts back what a batch changed, unless a path was changed since.
-func Undo(dir, keep, id string) ([]string, error) {
-	if !idForm.MatchString(id) {
-		return nil, fmt.Errorf("%q is no id of a batch", id)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	b := &batch{root: root, keep: filepath.Join(keep, id)}
-	text, err := os.ReadFile(filepath.Join(b.keep, journalName))
-	if err != nil {
-		return nil, errhint.With(fmt.Errorf("there is no batch %s", id), "`atoll vm apply` printed its id")
-	}
-	if err := json.Unmarshal(text, &b.done); err != nil {
-		return nil, err
-	}
-	files := make([]string, 0, len(b.done))
-	for _, s := range b.done {
-		now, err := State(root, s.Path)
-		if err != nil {
-			return nil, err
-		}
-		if now != s.After {
-			return nil, errhint.With(fmt.Errorf("%s was changed since", s.Path), "put it back by hand: what it was is in "+b.keep)
-		}
-		files = append(files, s.Path)
-	}
-	return files, errors.Join(b.takeBack(), os.RemoveAll(b.keep))
 }

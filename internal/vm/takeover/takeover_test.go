@@ -57,7 +57,7 @@ func all(t *testing.T, dir string) string {
 func TestApplyAndUndo(t *testing.T) {
 	dir, keep := project(t)
 	before := all(t, dir)
-	id, err := takeover.Apply(dir, keep, []takeover.Change{
+	batch, err := takeover.Apply(dir, keep, "", []takeover.Change{
 		{Path: "a", Content: []byte("changed\n"), Mode: 0o755}, {Path: "d/b", Delete: true}, {Path: "new", Content: []byte("n"), Mode: 0o644},
 		{Path: "dir", Dir: true}, {Path: "dir/link", Link: "../a"},
 	})
@@ -69,8 +69,8 @@ func TestApplyAndUndo(t *testing.T) {
 			t.Errorf("not %q:\n%s", want, got)
 		}
 	}
-	if files, err := takeover.Undo(dir, keep, id); err != nil || len(files) != 5 {
-		t.Fatalf("%v %v", files, err)
+	if undone, err := takeover.Undo(dir, keep, batch.ID); err != nil || len(undone.Paths) != 5 {
+		t.Fatalf("%v %v", undone, err)
 	}
 	if after := all(t, dir); after != before {
 		t.Errorf("%s\nwas\n%s", after, before)
@@ -86,8 +86,8 @@ func TestAllOrNothing(t *testing.T) {
 		dir, keep := project(t)
 		top := filepath.Dir(dir)
 		before := all(t, top)
-		if id, err := takeover.Apply(dir, keep, []takeover.Change{{Path: "a", Content: []byte("changed\n"), Mode: 0o644}, {Path: "new/deep/c", Content: []byte("n"), Mode: 0o644}, bad}); err == nil {
-			t.Errorf("%+v was applied as %s", bad, id)
+		if batch, err := takeover.Apply(dir, keep, "", []takeover.Change{{Path: "a", Content: []byte("changed\n"), Mode: 0o644}, {Path: "new/deep/c", Content: []byte("n"), Mode: 0o644}, bad}); err == nil {
+			t.Errorf("%+v was applied as %v", bad, batch)
 		}
 		if err := os.RemoveAll(keep); err != nil {
 			t.Fatal(err)
@@ -100,14 +100,14 @@ func TestAllOrNothing(t *testing.T) {
 
 func TestUndoIsRefused(t *testing.T) {
 	dir, keep := project(t)
-	id, err := takeover.Apply(dir, keep, []takeover.Change{{Path: "a", Content: []byte("changed\n"), Mode: 0o644}})
+	batch, err := takeover.Apply(dir, keep, "", []takeover.Change{{Path: "a", Content: []byte("changed\n"), Mode: 0o644}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("mine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := takeover.Undo(dir, keep, id); err == nil || !strings.Contains(err.Error(), "changed since") {
+	if _, err := takeover.Undo(dir, keep, batch.ID); err == nil || !strings.Contains(err.Error(), "changed since") {
 		t.Error(err)
 	}
 	for _, id := range []string{"", "../x", "ABCDEFGHIJKL"} {
