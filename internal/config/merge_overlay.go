@@ -17,12 +17,7 @@ func (m *merge) overlay(agent, global *overlayFile) (Overlay, error) {
 	if err := m.bytes(at+"copyLimit.size", own.Size, shared.Size, &o.CopyLimit.Size); err != nil {
 		return o, err
 	}
-	trees := agent.More
-	if trees == nil {
-		trees = global.More
-	}
-	pick(m, at+"more", listed(agent.More), listed(global.More), nil)
-	for _, tree := range trees {
+	for _, tree := range pickList(m, at+"more", agent.More, global.More, nil) {
 		source, err := m.cfg.hostPath(*tree.Source)
 		if err != nil {
 			return o, err
@@ -30,14 +25,6 @@ func (m *merge) overlay(agent, global *overlayFile) (Overlay, error) {
 		o.More = append(o.More, OverlayTree{Source: source, Target: *tree.Target})
 	}
 	return o, nil
-}
-
-// listed returns a pointer to a list that was written, else nil.
-func listed(trees []overlayTreeFile) *[]overlayTreeFile {
-	if trees == nil {
-		return nil
-	}
-	return &trees
 }
 
 // bytes merges a size. What to points to is the default.
