@@ -4,7 +4,7 @@
 # namespace of their own, with the images the tests need.
 #
 #   scripts/test-cluster.sh up [--nodes N]   build, start, load images; quick when done
-#   scripts/test-cluster.sh images           load the images of this tree again
+#   scripts/test-cluster.sh images           load the images and the filter of this tree again
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
 #   scripts/test-cluster.sh down             stop all of it and remove its state
@@ -36,7 +36,7 @@ cgroup=$netns
 sandbox_image=openclaw-sandbox:bookworm-slim
 tiny_image=atoll-test-tiny:latest
 pause_image=atoll-test-pause:latest
-guest_image=atoll-guest:latest
+latest_guest=atoll-guest:latest
 
 start_timeout=120 # seconds until a program must answer
 stop_timeout=30   # seconds until a program that was asked to stop is killed
@@ -233,7 +233,7 @@ start_apiserver() {
 		--tls-cert-file="$dir/pki/apiserver.crt" --tls-private-key-file="$dir/pki/apiserver.key" --client-ca-file="$dir/pki/ca.crt" \
 		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --service-cluster-ip-range=10.96.0.0/16 \
 		--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$dir/pki/sa.pub" --service-account-signing-key-file="$dir/pki/sa.key" \
-		--allow-privileged --kubelet-client-certificate="$dir/pki/admin.crt" --kubelet-client-key="$dir/pki/admin.key" --kubelet-preferred-address-types=InternalIP
+		--feature-gates=SizeBasedListCostEstimate=false --allow-privileged --kubelet-client-certificate="$dir/pki/admin.crt" --kubelet-client-key="$dir/pki/admin.key" --kubelet-preferred-address-types=InternalIP
 }
 
 start_controllers() {
@@ -378,11 +378,17 @@ load() {
 
 guest() { echo "$root/internal/runtime/guestbin/bin/atoll-guest-linux-$(go env GOARCH)"; }
 
-# images N: the images that a node holds: pods there never pull.
+# guest_image: the image of this tree's guest. Trees that share a cluster have one each.
+guest_image() { echo "${latest_guest%:*}:$(sha256sum <"$(guest)" | cut -c1-16)"; }
+
+# images N: the images that a node holds, for pods there never pull, and the system call
+# filter of sandboxes.
 images() {
+	(cd "$root" && GOFLAGS=-trimpath CGO_ENABLED=0 go run ./cmd/atoll-seccomp "$dir/node$1/kubelet/seccomp")
 	made "$pause_image" "$dir/bin/pause" /pause
-	made "$guest_image" "$(guest)" /guest
-	for image in "$pause_image" "$tiny_image" "$sandbox_image" "$guest_image"; do load "$1" "$image"; done
+	made "$(guest_image)" "$(guest)" /guest
+	dk tag "$(guest_image)" "$latest_guest"
+	for image in "$pause_image" "$tiny_image" "$sandbox_image" "$(guest_image)" "$latest_guest"; do load "$1" "$image"; done
 }
 
 images_all() {
@@ -492,6 +498,7 @@ environment() {
 	echo "export ATOLL_TEST_KUBECONFIG=$dir/admin.kubeconfig"
 	echo "export ATOLL_TEST_KUBECTL=$dir/bin/kubectl"
 	echo "export ATOLL_TEST_CLUSTER_DIR=$dir"
+	[[ ! -e $(guest) ]] || echo "export ATOLL_TEST_GUEST_IMAGE=$(guest_image)"
 }
 
 # alone VERB…: one that changes something at a time in this directory.

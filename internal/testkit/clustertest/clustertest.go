@@ -1,0 +1,66 @@
+// Package clustertest gives tests the real Kubernetes cluster that
+// scripts/test-cluster.sh keeps up. A test that needs it and finds none is left out,
+// and says how to get one (package need).
+package clustertest
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/need"
+)
+
+// askTimeout bounds one call of kubectl, on a machine that does much else.
+const askTimeout = 2 * time.Minute
+
+// A Cluster is one that runs.
+type Cluster struct{ dir string }
+
+// Shared returns the cluster that all tests share.
+func Shared(tb testing.TB) *Cluster {
+	tb.Helper()
+	c := &Cluster{dir: filepath.Dir(need.Cluster(tb))}
+	if out, err := c.Try(tb.Context(), "", "get", "--raw", "/readyz"); err != nil {
+		tb.Fatalf("the cluster in %s does not answer: run `scripts/test-cluster.sh up`: %v: %s", c.dir, err, out)
+	}
+	return c
+}
+
+// Kubeconfig returns the file with the credentials of the cluster's administrator.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "admin.kubeconfig") }
+
+// Try runs kubectl as the administrator with input and returns all that it says.
+func (c *Cluster) Try(ctx context.Context, input string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(c.dir, "bin", "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// Kubectl is Try for what must succeed.
+func (c *Cluster) Kubectl(tb testing.TB, input string, args ...string) string {
+	tb.Helper()
+	out, err := c.Try(tb.Context(), input, args...)
+	if err != nil {
+		tb.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Remove deletes objects, when a test is over too, and does not wait until they are gone.
+func (c *Cluster) Remove(tb testing.TB, kind string, names ...string) {
+	tb.Helper()
+	args := append([]string{"delete", "--wait=false", "--ignore-not-found", kind}, names...)
+	if out, err := c.Try(context.WithoutCancel(tb.Context()), "", args...); err != nil {
+		tb.Errorf("%v: %s", err, out)
+	}
+}
