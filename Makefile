@@ -149,6 +149,20 @@ $(OTHER_SYSTEMS:%=cross-%): cross-%:
 lint: ## check style and the house rules (.golangci.yml)
 	$(LINT_ENV) $(TOOL) golangci-lint run --allow-serial-runners ./...
 
+.PHONY: cluster
+cluster: guest ## bring up the Kubernetes cluster that tests run on (needs root)
+	scripts/test-cluster.sh up
+
+# Two nodes, in a directory of its own, so that one can be killed while other tests run.
+TWO_NODES := /var/tmp/atoll-test-cluster-2
+CLUSTER_PACKAGES := ./deploy/kubernetes ./internal/runtime/kube/...
+
+.PHONY: test-cluster
+test-cluster: engine guest ## run the tests of clusters on one with two nodes (needs root)
+	ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh up --nodes 2
+	eval "$$(ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh env)" && $(TEST_ENV) go test $(TEST_FLAGS) -count=1 $(CLUSTER_PACKAGES)
+	ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh down
+
 .PHONY: bench
 bench: engine build ## run the Go benchmarks; BENCH=regexp chooses
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
