@@ -43,7 +43,7 @@ func (p *Page) Settle(ctx context.Context, do func() error) error {
 // come before the answer of the page that has painted after it.
 func (p *Page) begins(ctx context.Context, started, requested <-chan jsonv2.Value) (bool, error) {
 	painted := make(chan struct{})
-	go p.paint(context.WithoutCancel(ctx), painted)
+	go p.paint(ctx, painted)
 	select {
 	case <-ctx.Done():
 	case <-time.After(settlePause):
@@ -76,8 +76,7 @@ func (p *Page) startsSoon(ctx context.Context, started <-chan jsonv2.Value) bool
 }
 
 // paint closes a channel when the page has painted once more. What the page answers means
-// nothing, and one that was left or does not answer is not waited for. The call is not
-// cancelled: that would end the connection while it is written.
+// nothing, and one that was left or does not answer is not waited for.
 func (p *Page) paint(ctx context.Context, painted chan<- struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -62,6 +62,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// write sends a message. A WebSocket is closed when the context of a write ends, so the
+// write does not end with its caller's: the calls of others would fail with it.
 func (c *Conn) write(ctx context.Context, text []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
 	return c.ws.Write(ctx, websocket.MessageText, text)
 }

@@ -23,6 +23,8 @@ const (
 	maxEvent = 1 << 20
 	// defaultCallTimeout is the CallTimeout of a connection.
 	defaultCallTimeout = time.Minute
+	// sendTimeout is how long the browser may take to read a call; it is over then.
+	sendTimeout = 10 * time.Second
 )
 
 // ErrClosed is returned by calls on a connection that is over.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,6 +177,26 @@ func TestCallsEnd(t *testing.T) {
 	conn := serve(t, func(call) []string { return nil })
 	conn.CallTimeout = 20 * time.Millisecond
 	if err := conn.Session("").Call(t.Context(), "A.b", struct{}{}, &struct{}{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// TestCallersLeave checks that the connection stays open when the contexts of callers end,
+// also while their calls are being sent.
+func TestCallersLeave(t *testing.T) {
+	conn := serve(t, func(c call) []string { return []string{result(c, "{}")} })
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(4*i*n)*time.Microsecond)
+				_ = conn.Session("").Call(ctx, "A.b", map[string]string{"text": strings.Repeat("x", 1<<14)}, &struct{}{}) // it ends with its time
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if err := conn.Session("").Call(t.Context(), "A.b", struct{}{}, &struct{}{}); err != nil {
 		t.Error(err)
 	}
 }
