@@ -2,97 +2,110 @@ package app_test
 
 import (
 	"bytes"
-	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	browsers "github.com/atoll-run/atoll/internal/browser/service"
+	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
-	"github.com/atoll-run/atoll/internal/sandbox/verify"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// TestBrowserVerify: the ring browser holds around a page that is open, and no other promise
-// is broken in a browser's sandbox.
-func TestBrowserVerify(t *testing.T) {
-	s := newBrowserSite(t)
-	s.visit(t, "/")
-	ring := verifyBrowser(t, s)
-	if ring.Status != verify.OK {
-		t.Errorf("%+v", ring)
-	}
-}
-
-// verifyBrowser returns the check of Chromium's own sandbox, and reports every gap.
-func verifyBrowser(t *testing.T, s *browserSite) (ring verify.Check) {
-	t.Helper()
-	found, err := s.app.VerifyNamed(t.Context(), s.box.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range found[0].Checks {
-		if c.Status == verify.Gap {
-			t.Errorf("gap: %+v", c)
-		}
-		if c.Ring == "browser" {
-			ring = c
-		}
-	}
-	return ring
-}
-
-// TestBrowserNoSandbox: without Chromium's own sandbox nobody inside may make namespaces,
-// pages still open, and it is said.
-func TestBrowserNoSandbox(t *testing.T) {
-	need.Time(t, "it starts a browser of its own")
-	s := newBrowserSiteWith(t, func(s *browserSite) { s.set("agents.defaults.sandbox.browser.dangerouslyNoSandbox", true) })
-	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
-		t.Errorf("%+v", state)
-	}
-	if out := sh(t, s.box, `unshare --user true 2>&1 || echo refused`); !strings.Contains(out, "refused") {
-		t.Errorf("a user namespace: %s", out)
-	}
-	if ring := verifyBrowser(t, s); ring.Status != verify.Note || !strings.Contains(ring.Found, "one wall") {
-		t.Errorf("%+v", ring)
-	}
-	rows, _, err := s.app.List(t.Context(), 0)
-	if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Problem, "one wall") {
-		t.Errorf("%+v, %v", rows, err)
-	}
-}
-
-// TestAttackBrowser03_OtherBoxes: a browser's process sees no workspace, no other profile
-// and no other account's browser.
-func TestAttackBrowser03_OtherBoxes(t *testing.T) {
-	s := newBrowserSite(t)
-	other, err := s.app.ProvideBrowser(t.Context(), provide.Subject{SessionKey: s.box.Plan.Session.Key, Account: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		other.Release()
-		if err := s.app.Manager.ForceRemove(context.WithoutCancel(t.Context()), other.Name); err != nil {
-			t.Error(err)
-		}
-	}()
-	if other.Name == s.box.Name {
+// attackOtherBoxes (3): a browser's process sees no workspace, no other profile and no
+// other account's browser.
+func attackOtherBoxes(t *testing.T, s *attackSite) {
+	own := s.started(t).Box
+	used := useBrowser(t, s.app, provide.Subject{SessionKey: s.who.SessionKey, Account: "other"})
+	other := startBrowser(t, used).Box
+	if other.Name == own.Name {
 		t.Fatal("two accounts share a browser")
 	}
-	sh(t, s.box, "echo cookie > /tmp/left")
-	if out := sh(t, other, "cat /tmp/left /tmp/profile/* 2>&1 | grep cookie; ls /workspace /agent 2>/dev/null; true"); out != "" {
+	sh(t, own, "echo cookie > /tmp/left")
+	if out := sh(t, other, "cat /tmp/left 2>/dev/null; grep -rl cookie /tmp/left* 2>/dev/null; ls /workspace /agent 2>/dev/null; true"); out != "" {
 		t.Errorf("the other account sees %q", out)
 	}
-	for _, m := range s.box.Plan.Spec.Mounts {
+	for _, m := range own.Plan.Spec.Mounts {
 		t.Errorf("mounted: %+v", m)
+	}
+	if err := used.Stop(); err != nil {
+		t.Error(err)
 	}
 }
 
-// TestAttackBrowser07_Proxy: what a process of the browser says to the proxy by itself is
-// judged as a page's request is.
-func TestAttackBrowser07_Proxy(t *testing.T) {
-	s := newBrowserSite(t)
-	const ask = `python3 - <<'END'
+// attackAround (5): a page reaches neither the browser's control port nor the proxy, no
+// private address (6) and no name without a rule.
+func attackAround(t *testing.T, s *attackSite) {
+	page := s.opened(t, "http://shop.example/around")
+	var text string
+	awaitBrowser(t, func() bool {
+		var err error
+		if text, _, err = page.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(text, "all done")
+	})
+	if strings.Contains(text, " 200") {
+		t.Errorf("something answered:\n%s", text)
+	}
+	if state, err := page.State(t.Context()); err != nil || state.Title != "Around" {
+		t.Errorf("%+v, %v", state, err)
+	}
+	if denied := strings.Join(s.used.Denials(), "\n"); !strings.Contains(denied, "other.example:80 denied") {
+		t.Errorf("denials: %s", denied)
+	}
+	s.reachedOnly(t)
+}
+
+// reachedOnly wants that nothing but the sites of the test was reached.
+func (s *attackSite) reachedOnly(t *testing.T) {
+	t.Helper()
+	allowed := []string{"shop.example:80", "shop.example:443", "bank.example:80", "frames.example:80"}
+	if asked := s.net.Asked(); slices.ContainsFunc(asked, func(to string) bool { return !slices.Contains(allowed, to) }) {
+		t.Errorf("left the host: %q", asked)
+	}
+}
+
+// attackNames (6): a name whose address is this machine's or a private one is refused
+// after it was resolved, although a rule allows it.
+func attackNames(t *testing.T, s *attackSite) {
+	used := useBrowser(t, s.app, provide.Subject{SessionKey: "agent:direct:names"})
+	page, err := startBrowser(t, used).NewPage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := ownName(t)
+	if _, err := page.Navigate(t.Context(), "https://"+own+"/"); err == nil {
+		t.Error("this machine was reached")
+	}
+	if denied := strings.Join(used.Denials(), "\n"); !strings.Contains(denied, own+":443 denied") || strings.Contains(denied, "no rule allows") {
+		t.Error(denied)
+	}
+	if err := used.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ownName returns the name of this machine, which has an address.
+func ownName(t *testing.T) string {
+	t.Helper()
+	own, err := os.Hostname()
+	if err == nil {
+		_, err = net.DefaultResolver.LookupHost(t.Context(), own)
+	}
+	if err != nil {
+		need.Missing(t, fmt.Errorf("the name of this machine has no address: %w", err))
+	}
+	return own
+}
+
+// proxyAttempts asks the proxy of egress in ways that no browser does.
+const proxyAttempts = `python3 - <<'END'
 import socket
 def ask(text):
     c = socket.create_connection(("127.0.0.1", 3128), 5)
@@ -115,8 +128,18 @@ for name, text in {
 }.items():
     print(name + "=" + ask(text))
 END`
+
+// attackProxy (7): what a process of the browser says to the proxy by itself is judged as
+// a page's request is.
+func attackProxy(t *testing.T, s *attackSite) {
+	box := s.started(t).Box
+	way, err := s.app.Egress.Open(t.Context(), box.Handle, box.Plan, egress.Options{Config: browsers.EgressOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer way.Close()
 	var out bytes.Buffer
-	if _, err := s.box.Machine.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", ask}, Grant: s.way.GrantID(), Stdout: &out, Timeout: time.Minute}); err != nil {
+	if _, err := box.Machine.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", proxyAttempts}, Grant: way.GrantID(), Stdout: &out, Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -128,19 +151,5 @@ END`
 		if isGood := strings.Contains(answer, " 200 "); isGood != (name == "good") {
 			t.Errorf("%s: %s", name, answer)
 		}
-	}
-}
-
-// TestAttackBrowser14_LeftProfile: a browser that was killed leaves neither a lock nor
-// cookies to the next one of its sandbox.
-func TestAttackBrowser14_LeftProfile(t *testing.T) {
-	s := newBrowserSite(t)
-	sh(t, s.box, `pkill -KILL chromium; mkdir -p /tmp/profile && ln -sfn elsewhere-1 /tmp/profile/SingletonLock && echo old > /tmp/profile/Left`)
-	s.start(t)
-	if state, _ := s.visit(t, "/"); state.Title != "Shop" {
-		t.Errorf("%+v", state)
-	}
-	if out := sh(t, s.box, `ls /tmp/profile/Left /tmp/profile/SingletonLock 2>/dev/null; readlink /tmp/profile/SingletonLock | grep elsewhere; true`); strings.Contains(out, "Left") || strings.Contains(out, "elsewhere") {
-		t.Errorf("left: %s", out)
 	}
 }

@@ -3,20 +3,14 @@ package app_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/sandbox/provide"
-	"github.com/atoll-run/atoll/internal/testkit/need"
-	"github.com/atoll-run/atoll/internal/testkit/otheruser"
+	"github.com/atoll-run/atoll/internal/sandbox/verify"
 )
 
 // rendererStandIn does what Chromium does for a renderer: new user, process and network namespaces
@@ -43,17 +37,25 @@ print("made" if pid > 0 else "not made")
 os.waitpid(pid, 0)
 END`
 
-// TestAttackBrowser01_Renderer: a renderer has no file, no network and no sibling, shown
-// with a stand-in that has its namespaces, and by what the kernel says of real ones.
-func TestAttackBrowser01_Renderer(t *testing.T) {
-	s := newBrowserSite(t)
-	testStandIn(t, s.box)
-	if os.Getuid() != 0 {
-		return // the files of other users' processes cannot be read
+// attackRenderer (1): a renderer has no file, no network and no sibling, shown with a
+// stand-in that has its namespaces, by the ring of verify, and by what the kernel says of
+// real renderers.
+func attackRenderer(t *testing.T, s *attackSite) {
+	s.opened(t, "http://shop.example/")
+	box := s.started(t).Box
+	out := sh(t, box, rendererStandIn)
+	if strings.Count(out, "=refused") != 9 || strings.Contains(out, "=done") || !strings.Contains(out, "made") {
+		t.Errorf("the stand-in: %s", out)
 	}
-	s.visit(t, "/")
+	if ring := verifyBrowser(t, s.app, box.Name); ring.Status != verify.OK {
+		t.Errorf("%+v", ring)
+	}
+	guest := s.app.GuestProcess(t.Context(), box.Name)
+	if os.Getuid() != 0 || guest == 0 {
+		return // the files of other users' processes cannot be read, and engines have their own
+	}
 	renderers := 0
-	for _, pid := range descendants(t, s.app.GuestProcess(t.Context(), s.box.Name)) {
+	for _, pid := range descendants(t, guest) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
 		cmdline, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil || !bytes.Contains(cmdline, []byte("--type=renderer")) {
@@ -64,13 +66,6 @@ func TestAttackBrowser01_Renderer(t *testing.T) {
 	}
 	if renderers == 0 {
 		t.Error("no renderer was found")
-	}
-}
-
-func testStandIn(t *testing.T, box *provide.ReadySandbox) {
-	out := sh(t, box, rendererStandIn)
-	if strings.Count(out, "=refused") != 9 || strings.Contains(out, "=done") || !strings.Contains(out, "made") {
-		t.Errorf("the stand-in: %s", out)
 	}
 }
 
@@ -109,86 +104,61 @@ const devices = `(async () => {
 	return window.isSecureContext + " " + all.join(" ");
 })()`
 
-// TestAttackBrowser17_Devices: a page gets nothing that belongs to the person at a machine.
-func TestAttackBrowser17_Devices(t *testing.T) {
-	s := newBrowserSiteWith(t, func(s *browserSite) {
-		s.secure = true
-		s.set("agents.defaults.sandbox.browser.dangerouslyIgnoreCertificates", true)
-	})
-	testDevices(t, s)
-	testCallsHome(t, s)
-}
-
-func testDevices(t *testing.T, s *browserSite) {
-	if _, err := s.page.Navigate(t.Context(), "https://shop.example/"); err != nil {
-		t.Fatal(err)
-	}
-	said, err := s.page.Evaluate(t.Context(), devices, 1000)
-	if err != nil || !strings.Contains(said, "true clipboard") || strings.Count(said, "=denied") != 10 {
-		t.Errorf("%s, %v", said, err)
+// attackDevices (17): a page gets nothing that belongs to the person at a machine.
+func attackDevices(t *testing.T, s *attackSite) {
+	said := s.evaluated(t, "https://shop.example/", devices)
+	if !strings.Contains(said, "true clipboard") || strings.Count(said, "=denied") != 10 {
+		t.Error(said)
 	}
 }
 
-// testCallsHome: what the browser asks of its makers by itself is refused, and nothing but
-// the shop was reached.
-func testCallsHome(t *testing.T, s *browserSite) {
-	if asked := s.net.Asked(); slices.ContainsFunc(asked, func(to string) bool { return !strings.HasPrefix(to, "shop.example:") }) {
-		t.Errorf("left the host: %q", asked)
+// namespaceAttempts makes a user namespace, and tries what the capabilities in it would open.
+const namespaceAttempts = `python3 - <<'END'
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(name, *args):
+    ctypes.set_errno(0)
+    return name + "=" + ("made" if libc.syscall(*args) >= 0 else os.strerror(ctypes.get_errno()).replace(" ", "_"))
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWNET, NEWPID = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x40000000, 0x20000000
+def sock(name, *args):
+    try: socket.socket(*args).close(); return name + "=made"
+    except OSError as e: return name + "=" + os.strerror(e.errno).replace(" ", "_")
+print(tried("user", 272, NEWUSER))
+print(tried("mounts", 272, NEWNS), tried("network", 272, NEWNET), tried("names", 272, NEWUTS), tried("ipc", 272, NEWIPC))
+print(tried("mount", 165, 0, 0, 0, 0, 0), tried("fsopen", 430, b"tmpfs", 0), tried("setns", 308, 0, 0), tried("keyctl", 250, 0, 0), tried("bpf", 321, 0, 0, 0), tried("io_uring", 425, 1, 0))
+print(sock("netlink", socket.AF_NETLINK, socket.SOCK_RAW), sock("packet", socket.AF_PACKET, socket.SOCK_RAW), sock("raw", socket.AF_INET, socket.SOCK_RAW, 255), sock("udp", socket.AF_INET, socket.SOCK_DGRAM))
+c = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+try: c.getsockopt(0, 64, 84); print("iptables=made")
+except OSError as e: print("iptables=" + os.strerror(e.errno).replace(" ", "_"))
+END`
+
+// attackNamespaces (2): a process of the browser that has left its own sandbox can make a
+// user namespace, and nothing that this would open.
+func attackNamespaces(t *testing.T, s *attackSite) {
+	out := sh(t, s.started(t).Box, namespaceAttempts)
+	for word := range strings.FieldsSeq(out) {
+		name, got, _ := strings.Cut(word, "=")
+		want := "Operation_not_permitted"
+		if name == "user" || name == "udp" {
+			want = "made"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
-	if denied := s.way.AllDenials(); !s.browser.Windowed() && len(denied) > 0 {
+	if len(strings.Fields(out)) != 16 {
+		t.Errorf("tried: %s", out)
+	}
+}
+
+// attackCallsHome (17): what a browser asks of its makers by itself is refused and counted;
+// chromium-headless-shell asks nothing.
+func attackCallsHome(t *testing.T, s *attackSite) {
+	s.opened(t, "http://shop.example/")
+	denied := s.used.Denials()
+	t.Logf("denied: %q", denied)
+	if !s.started(t).Windowed() && len(denied) > 0 {
 		t.Errorf("chromium-headless-shell called: %q", denied)
 	}
-}
-
-// TestAttackBrowserAsUser runs attacks on browsers as an ordinary user.
-func TestAttackBrowserAsUser(t *testing.T) {
-	need.Time(t, "it starts browsers as another user")
-	need.Root(t, "it becomes another user")
-	const someone = 1000
-	dir := t.TempDir()
-	otheruser.Open(t, dir)
-	state, err := os.MkdirTemp("", "u") //nolint:usetesting // short: sockets are made below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	if err := os.Chown(state, someone, someone); err != nil {
-		t.Fatal(err)
-	}
-	self := filepath.Join(dir, "app.test")
-	otheruser.Self(t, self)
-	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run=^(TestAttackBrowser(01|02|03|05|07|08|13|14|17)_.*|TestBrowserProfile)$")
-	cmd.Env = append(os.Environ(), "HOME="+state, "TMPDIR="+state)
-	cmd.Dir = state
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
-	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("\n--- PASS: ")) < 10 {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// TestAttackBrowser06_Names: a name whose address is this machine's or a private one is
-// refused after it was resolved, although a rule allows it.
-func TestAttackBrowser06_Names(t *testing.T) {
-	own, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := net.DefaultResolver.LookupHost(t.Context(), own); err != nil {
-		need.Missing(t, fmt.Errorf("the name of this machine has no address: %w", err))
-	}
-	_, a := newBrowsers(t, func(s *site) {
-		s.set("agents.defaults.sandbox.browser.egress.mode", "enforce")
-		s.set("agents.defaults.sandbox.browser.egress.allow", []any{own + ":443"})
-	})
-	used := useBrowser(t, a, session("browser"))
-	page, err := startBrowser(t, used).NewPage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := page.Navigate(t.Context(), "https://"+own+"/"); err == nil {
-		t.Error("this machine was reached")
-	}
-	if denied := strings.Join(used.Denials(), "\n"); !strings.Contains(denied, own+":443 denied") || strings.Contains(denied, "no rule allows") {
-		t.Error(denied)
-	}
+	s.reachedOnly(t)
 }

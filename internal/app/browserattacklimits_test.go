@@ -59,41 +59,41 @@ func (s *toolSite) works(t *testing.T) {
 	wants(t, s.ok(t, `{"action":"open","url":"http://bank.example/"}`), `heading "Log in"`)
 }
 
-// TestAttackBrowserLimits: what pages use up is bounded, told, and leaves a browser that
-// works.
-func TestAttackBrowserLimits(t *testing.T) {
-	s := newToolSiteWith(t, func(s *toolSite) {
-		s.set("agents.defaults.sandbox.browser.downloads.maxFiles", 6)
-		s.set("agents.defaults.sandbox.browser.downloads.maxBytes", "4k")
-		s.set("agents.defaults.sandbox.browser.memory", "768m")
-	})
-	t.Run("10 names and sizes", func(t *testing.T) { testDownloadNames(t, s) })
-	t.Run("12 redirects", func(t *testing.T) {
-		if r := s.do(t, `{"action":"open","url":"http://bank.example/loop"}`); !r.IsError || !strings.Contains(r.Text, "TOO_MANY_REDIRECTS") {
-			t.Error(r.Text)
-		}
-		s.works(t)
-	})
-	t.Run("12 dialogs", func(t *testing.T) {
-		wants(t, s.press(t, "/ask", "Ask"), "dialog alert")
-		s.works(t)
-	})
-	t.Run("12 workers", func(t *testing.T) { s.press(t, "/workers", "Workers"); s.ok(t, `{"action":"close"}`); s.works(t) })
-	t.Run("12 a script without end", func(t *testing.T) { testBusyPage(t, s) })
-	t.Run("12 memory", func(t *testing.T) { s.press(t, "/memory", "Memory"); s.do(t, `{"action":"close"}`); s.works(t) })
-	t.Run("16 scripts", func(t *testing.T) { testNoScripts(t, s) })
-	t.Run("18 addresses and titles", func(t *testing.T) {
-		text := s.press(t, "/long", "Long") + s.ok(t, `{"action":"tabs"}`)
-		if strings.ContainsAny(text, "\x1b\u202e") || len(text) > 30_000 {
-			t.Errorf("%d bytes: %.500q", len(text), text)
-		}
-		s.works(t)
-	})
+// attackRedirects (12): a page that leads to itself ends with an error.
+func attackRedirects(t *testing.T, s *attackSite) {
+	if r := s.do(t, `{"action":"open","url":"http://bank.example/loop"}`); !r.IsError || !strings.Contains(r.Text, "TOO_MANY_REDIRECTS") {
+		t.Error(r.Text)
+	}
 }
 
-// testBusyPage: a call to a page whose script never ends ends with its caller's time, and
+// attackDialogs (12): a page that asks without end is answered, and left.
+func attackDialogs(t *testing.T, s *attackSite) { wants(t, s.press(t, "/ask", "Ask"), "dialog alert") }
+
+// attackWorkers (12): a page with hundreds of workers is closed.
+func attackWorkers(t *testing.T, s *attackSite) {
+	s.press(t, "/workers", "Workers")
+	s.ok(t, `{"action":"close"}`)
+}
+
+// attackMemory (12): a page that uses all memory ends alone, or with its browser.
+func attackMemory(t *testing.T, s *attackSite) {
+	s.press(t, "/memory", "Memory")
+	s.do(t, `{"action":"close"}`)
+}
+
+// attackAddresses (18): what the model is told of addresses and titles is bounded and
+// printable.
+func attackAddresses(t *testing.T, s *attackSite) {
+	text := s.press(t, "/long", "Long") + s.ok(t, `{"action":"tabs"}`)
+	if strings.ContainsAny(text, "\x1b\u202e") || len(text) > 30_000 {
+		t.Errorf("%d bytes: %.500q", len(text), text)
+	}
+	s.do(t, `{"action":"close"}`)
+}
+
+// attackBusy (12): a call to a page whose script never ends ends with its caller's time, and
 // the next page is shown.
-func testBusyPage(t *testing.T, s *toolSite) {
+func attackBusy(t *testing.T, s *attackSite) {
 	text := s.ok(t, `{"action":"open","url":"http://bank.example/busy"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
@@ -102,10 +102,11 @@ func testBusyPage(t *testing.T, s *toolSite) {
 		t.Errorf("the click ended: %s", r.Text)
 	}
 	s.do(t, `{"action":"close"}`)
-	s.works(t)
 }
 
-func testDownloadNames(t *testing.T, s *toolSite) {
+// attackDownloads (10): files that pages offer are counted, bounded, named anew and never
+// executable.
+func attackDownloads(t *testing.T, s *attackSite) {
 	s.ok(t, `{"action":"open","url":"http://bank.example/"}`)
 	for _, name := range []string{"../../.bashrc", "CON", "a\u202egnp.exe", strings.Repeat("n", 300) + ".txt", "run.desktop"} {
 		s.do(t, `{"action":"navigate","url":"http://bank.example/named?n=`+url.QueryEscape(name)+`"}`)
@@ -129,8 +130,9 @@ func testDownloadNames(t *testing.T, s *toolSite) {
 	}
 }
 
-// testNoScripts: with evaluate switched off nothing that the model says runs in a page.
-func testNoScripts(t *testing.T, s *toolSite) {
+// attackScripts (16): with evaluate switched off nothing that the model says runs in a
+// page, also not by the address bar of a window.
+func attackScripts(t *testing.T, s *attackSite) {
 	s.works(t)
 	for _, args := range []string{
 		`{"action":"evaluate","expression":"document.title='owned'"}`, `{"action":"navigate","url":"javascript:document.title='owned'"}`,
@@ -163,34 +165,6 @@ func (o *order) browse(ctx context.Context, a *app.App) error {
 		return err
 	}
 	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-}
-
-// TestAttackBrowser14_Killed: whenever the process that starts a browser is killed, the
-// next one has a browser that works, in the only sandbox that there is.
-func TestAttackBrowser14_Killed(t *testing.T) {
-	s, a := newBrowsers(t, func(*site) {})
-	for _, step := range []string{"after intent", "after create", "after start", "before ready", ""} {
-		s.die(s.process(order{Session: session("killed").SessionKey, Browser: true, DieAt: step}))
-		used := useBrowser(t, a, session("killed"))
-		if said := evaluateAt(t, used, "document.title"); !strings.Contains(said, "Shop") {
-			t.Errorf("after %q: %s", step, said)
-		}
-		b := startBrowser(t, used)
-		if n := sh(t, b.Box, `n=0; for p in /proc/[0-9]*; do case "$(cat $p/cmdline 2>/dev/null | tr '\0' ' ')" in *"--type="*) ;; *"--remote-debugging-port="*"about:blank"*) n=$((n+1));; esac; done; echo $n`); n != "1" {
-			t.Errorf("after %q: %s browsers run", step, n)
-		}
-		if rows := s.rows(a); len(rows) != 1 {
-			t.Errorf("after %q: %d sandboxes", step, len(rows))
-		}
-		if err := used.Stop(); err != nil {
-			t.Fatal(err)
-		}
-		if step != "" {
-			if err := a.Manager.ForceRemove(t.Context(), b.Box.Name); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 }
 
 // TestBrowserAsks: with egress.mode ask a name without a rule is asked about, and not

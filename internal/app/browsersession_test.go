@@ -126,21 +126,3 @@ func TestBrowserSession(t *testing.T) {
 		}
 	})
 }
-
-// TestAttackBrowser15_Hung: a browser that is stopped answers within the limit with an
-// error, and the next call has a new one.
-func TestAttackBrowser15_Hung(t *testing.T) {
-	_, used := newBrowserUse(t)
-	b := startBrowser(t, used)
-	sh(t, b.Box, `kill -STOP $(pidof chromium-headless-shell headless_shell chromium)`)
-	err := b.Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not answer") {
-		t.Fatal(err)
-	}
-	if err := used.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if again := startBrowser(t, used); again.Check(t.Context()) != nil || again.Number != 2 {
-		t.Errorf("%+v", again)
-	}
-}

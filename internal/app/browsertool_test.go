@@ -17,7 +17,6 @@ import (
 	"github.com/atoll-run/atoll/internal/browser"
 	browsers "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/testkit/internettest"
-	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/tool"
 )
 
@@ -40,16 +39,22 @@ var bankPages = map[string]string{
 		<button onclick="location.href = 'file:///etc/passwd'">File</button><button onclick="open('javascript:document.title=1')">Script</button><button onclick="location.href='chrome://version'">Chrome</button>
 		<button onclick="location.href='view-source:file:///etc/passwd'">Source</button><button onclick="window.open('file:///proc/self/environ')">Window</button>
 		<button onclick="document.body.append(Object.assign(document.createElement('iframe'), {src: 'file:///etc/hosts'}))">Frame</button>
-		<button onclick="location.href='data:text/html,x'">Data</button><button onclick="location.href='/to-file'">Redirect</button>` + strings.Repeat("<p>much text</p>", 2000),
+		<button onclick="location.href='data:text/html,x'">Data</button><button onclick="location.href='/to-file'">Redirect</button>`,
 }
 
 func (bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.Host, "shop.example") {
+		shop{}.ServeHTTP(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	switch {
 	case answersHostile(w, r):
 	case r.URL.Path == "/in" && r.FormValue("user") == "ann" && r.FormValue("password") == "s3cret":
 		http.SetCookie(w, &http.Cookie{Name: "in", Value: "yes"})
 		http.Redirect(w, r, "/form", http.StatusSeeOther)
+	case r.URL.Path == "/traps":
+		fmt.Fprint(w, "<!doctype html>", bankPages["/trap"], strings.Repeat("<p>much text</p>", 2000))
 	case r.URL.Path == "/to-file":
 		http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
 	case r.URL.Path == "/file":
@@ -79,17 +84,19 @@ func newToolSite(t *testing.T) *toolSite {
 // newToolSiteWith is newToolSite with other settings.
 func newToolSiteWith(t *testing.T, amend func(*toolSite)) *toolSite {
 	t.Helper()
-	need.Time(t, "it starts a browser")
-	need.Program(t, "chromium-headless-shell", "chromium-headless-shell")
-	s := &toolSite{site: newSiteOn(t, noEngine)}
+	return newToolSiteOn(t, linuxPlace(t), amend)
+}
+
+// newToolSiteOn is newToolSiteWith on another runtime.
+func newToolSiteOn(t *testing.T, at *site, amend func(*toolSite)) *toolSite {
+	t.Helper()
+	s := &toolSite{site: at}
 	net, err := internettest.Start(bank{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = net.Close() })
 	s.net = net
-	s.set("agents.defaults.sandbox.backend", "linux")
-	s.set("agents.defaults.sandbox.docker.image", "host")
 	s.set("agents.defaults.sandbox.browser.enabled", true)
 	s.set("tools.sandbox.tools.alsoAllow", []any{"browser"})
 	s.set("agents.defaults.sandbox.egress.upstream", net.Proxy)
@@ -236,12 +243,6 @@ func testFiles(t *testing.T, s *toolSite) {
 	if r := s.do(t, `{"action":"pdf"}`); r.IsError || !strings.Contains(r.Text, ".pdf") {
 		t.Error(r.Text)
 	}
-	sh(t, s.box.Sandbox(), "ln -s /etc/passwd /workspace/link")
-	for _, wrong := range []string{"/etc/passwd", "../../etc/passwd", "/proc/1/environ", "link"} {
-		if r := s.do(t, `{"action":"upload","ref":"`+refOf(t, text, `button "Choose`)+`","paths":["`+wrong+`"]}`); !r.IsError {
-			t.Errorf("%s: %s", wrong, r.Text)
-		}
-	}
 	wants(t, s.ok(t, `{"action":"upload","ref":"`+refOf(t, text, `button "Choose`)+`","paths":["`+path+`"]}`), "1 files were chosen")
 	wants(t, s.ok(t, `{"action":"wait","text":"10 bytes","ms":5000}`), "tab ")
 	name := s.do(t, `{"action":"tabs"}`).Sandbox
@@ -342,46 +343,4 @@ func testTabs(t *testing.T, s *toolSite) {
 	if r := s.do(t, `{"action":"focus","tab":"t2"}`); !r.IsError {
 		t.Error(r.Text)
 	}
-}
-
-// TestAttackBrowserPages has pages attack the tool and the model that reads them.
-func TestAttackBrowserPages(t *testing.T) {
-	s := newToolSite(t)
-	t.Run("08 what is not the web", func(t *testing.T) {
-		for _, address := range []string{"file:///etc/passwd", "view-source:file:///etc/passwd", "chrome://version", "devtools://x", "javascript:1", "data:text/html,x"} {
-			if r := s.do(t, `{"action":"open","url":"`+address+`"}`); !r.IsError || !strings.Contains(r.Text, "no address of a web page") {
-				t.Errorf("%s: %s", address, r.Text)
-			}
-		}
-		for name, told := range map[string]string{
-			"File": "file:///etc/passwd", "Chrome": "chrome://version", "Source": "view-source:file:///etc/passwd", "Window": "file:///proc/self/environ",
-			"Frame": "file:///etc/hosts", "Data": "data URL: data:text/html,x", "Redirect": "what GET http://bank.example/to-file leads to", "Script": "",
-		} {
-			text := s.ok(t, `{"action":"open","url":"http://bank.example/trap"}`)
-			after, tabs := s.do(t, `{"action":"click","ref":"`+refOf(t, text, `button "`+name+`"`)+`"}`).Text, s.ok(t, `{"action":"tabs"}`)
-			if strings.Contains(after, "root:") || strings.Contains(tabs, `"file:`) || strings.Contains(tabs, `"chrome:`) {
-				t.Errorf("%s: %s%s", name, after, tabs)
-			}
-			if told != "" {
-				wants(t, after, `refused, because it is not the web: "`+told)
-			}
-			s.ok(t, `{"action":"close"}`)
-		}
-	})
-	t.Run("11 text for the model", func(t *testing.T) {
-		text := s.ok(t, `{"action":"open","url":"http://bank.example/trap"}`)
-		_, content, _ := strings.Cut(text, "<page-content ")
-		if strings.Count(content, "[ref=e7]") > 1 || strings.Contains(content, "click [ref=e7]") || strings.ContainsAny(text, "\a\u202e") || len(text) > browser.MaxSnapshot+2000 {
-			t.Errorf("%d bytes: %.500s", len(text), text)
-		}
-		wants(t, text, "lines are not shown", "(ref=e7]")
-	})
-	t.Run("12 popups", func(t *testing.T) {
-		text := s.ok(t, `{"action":"open","url":"http://bank.example/second"}`)
-		s.do(t, `{"action":"click","ref":"`+refOf(t, text, `button "Popups"`)+`"}`)
-		s.ok(t, `{"action":"wait","ms":500}`)
-		if n := strings.Count(s.ok(t, `{"action":"tabs"}`), "http://"); n > browser.MaxTabs {
-			t.Errorf("%d tabs", n)
-		}
-	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/images"
 	"github.com/atoll-run/atoll/internal/app"
 	"github.com/atoll-run/atoll/internal/runtime/image"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 // Build returns the image of browsers on Docker. It is built once for each version of its
@@ -37,6 +38,15 @@ func Build(t *testing.T, a *app.App) string {
 	if _, err := image.Build(t.Context(), engine, recipe, image.Options{Target: ref, Network: "host"}, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
+	return ref
+}
+
+// OnPodman returns the image of browsers on Podman, copied from Docker once for each
+// version of its files.
+func OnPodman(t *testing.T, docker *app.App) string {
+	t.Helper()
+	ref := Build(t, docker)
+	enginetest.CopyImage(t, enginetest.Docker(t), enginetest.Podman(t), ref)
 	return ref
 }
 
