@@ -133,11 +133,12 @@ func (s *site) filesBelow(dir string) map[string][]byte {
 }
 
 // crowd puts ten thousand runs and sessions of one account into the database, one run
-// with a hundred thousand events, and one whose answer is a line of ten megabytes.
+// with a hundred thousand events, and one whose answer is a line of ten megabytes: the
+// oldest, so that pages that list the latest do not read it again and again.
 func (d *dashboardSite) crowd() {
 	d.t.Helper()
 	d.given["crowd"] = d.token(access.Spec{Scope: access.Run, Account: "crowd", Name: "crowd"})
-	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000000002"
+	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000010000"
 	d.write([]statement{
 		{numbers + `INSERT INTO runs SELECT printf('run-%026d', i), 'crowd', variant, request, step, json_set(receipt, '$.id', printf('run-%026d', i), '$.account', 'crowd'), created_at_ms - i * 60000, changed_at_ms FROM runs, n WHERE id = ?`, []any{10_000, d.given["pushed"]}},
 		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd'), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},

@@ -81,10 +81,12 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /** look lets axe examine a page, past its policy, by the debugger. */
 export async function look(page, where, rules) {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe });
+  if (!(await page.evaluate(() => "axe" in globalThis))) {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: axe });
+    await session.detach();
+  }
   const options = { resultTypes: ["violations"], ...(rules ? { runOnly: { type: "rule", values: rules } } : {}) };
   const found = await page.evaluate(async (given) => (await globalThis.axe.run(document, given)).violations.map((v) => `${v.id}: ${v.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" | ")}`), options);
   for (const violation of found) check(`axe, ${where}: ${violation}`, false);
-  await session.detach();
 }
