@@ -57,9 +57,12 @@ func (s *Sampler) Usage(ctx context.Context) ([]rest.SandboxUse, error) {
 	}
 	s.last, s.at = nil, time.Now()
 	for name, box := range s.boxes {
-		if use, ok := box.measure(ctx); ok {
-			s.last = append(s.last, rest.SandboxUse{Name: name, Account: box.account, SandboxUsage: use})
+		use, ok := box.measure(ctx)
+		if !ok {
+			delete(s.boxes, name) // it ended, or another has its name: list finds that
+			continue
 		}
+		s.last = append(s.last, rest.SandboxUse{Name: name, Account: box.account, SandboxUsage: use})
 	}
 	return s.last, nil
 }

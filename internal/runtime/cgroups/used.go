@@ -21,21 +21,57 @@ func (g *Group) MemoryUsed() (used uint64, ok bool) {
 	return 0, false
 }
 
+// CPUUsed returns for how many nanoseconds processors worked for the group; false if no
+// hierarchy counts them.
+func (g *Group) CPUUsed() (used uint64, ok bool) {
+	for _, dir := range g.Dirs {
+		if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, "cpuacct.usage")), 10, 64); err == nil {
+			return n, true
+		}
+		first, _, _ := strings.Cut(readLine(filepath.Join(dir.Path, "cpu.stat")), "\n")
+		if micros, is := strings.CutPrefix(first, "usage_usec "); is {
+			n, err := strconv.ParseUint(micros, 10, 64)
+			return n * 1000, err == nil
+		}
+	}
+	return 0, false
+}
+
+// Tasks returns how many threads the group has; false if no hierarchy counts them.
+func (g *Group) Tasks() (n uint64, ok bool) {
+	for _, dir := range g.Dirs {
+		if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, "pids.current")), 10, 64); err == nil {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// Processes returns the ids of the group's processes, at most so many.
+func (g *Group) Processes(most int) (pids []int) {
+	if len(g.Dirs) == 0 {
+		return nil
+	}
+	for pid := range strings.FieldsSeq(readLine(filepath.Join(g.Dirs[0].Path, "cgroup.procs"))) {
+		if n, err := strconv.Atoi(pid); err == nil && len(pids) < most {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
 // inactiveFile is the cache that the kernel can drop: of version 1, then of version 2.
 func inactiveFile(dir string) uint64 {
 	text, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
 	if err != nil {
 		return 0
 	}
-	found := map[string]uint64{}
+	var used uint64
 	for line := range strings.Lines(string(text)) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseUint(number, 10, 64); err == nil {
-			found[name] = n
+		if name == "inactive_file" || name == "total_inactive_file" { // with version 1 the second, which comes later, counts groups below too
+			used, _ = strconv.ParseUint(number, 10, 64)
 		}
 	}
-	if n, ok := found["total_inactive_file"]; ok {
-		return n
-	}
-	return found["inactive_file"]
+	return used
 }

@@ -26,6 +26,7 @@ type Instance struct {
 	mu     sync.Mutex
 	record *record
 	seen   sandbox.Summary
+	group  *cgroups.Group // that counts what it uses; nil until it was measured
 }
 
 var (
@@ -65,12 +66,13 @@ func (r *Runtime) open(name string) (*Instance, error) {
 // not shared the instance yet.
 func (i *Instance) updateSeen() {
 	i.seen = i.record.Summary
+	alive := i.record.Run.alive()
 	switch {
 	case i.record.Run == nil:
 		i.seen.State = sandbox.StateCreated
-	case i.record.Run.alive() && i.record.Run.Paused:
+	case alive && i.record.Run.Paused:
 		i.seen.State = sandbox.StatePaused
-	case i.record.Run.alive():
+	case alive:
 		i.seen.State = sandbox.StateRunning
 	default:
 		i.seen.State = sandbox.StateStopped

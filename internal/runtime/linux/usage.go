@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/runtime/cgroups"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -22,32 +23,70 @@ const (
 	ticksPerSecond = 100
 )
 
-// Usage returns what the processes of the sandbox use. Memory is what its control group
-// counts, or, where it has none, what is resident of each process.
+// Usage returns what the processes of the sandbox use, as its control group counts it.
+// What no group counts is added up of its processes.
 func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err := i.reload(); err != nil {
-		return sandbox.Usage{}, err
-	}
 	if !i.record.Run.alive() {
-		return sandbox.Usage{}, fmt.Errorf("sandbox %q: usage: %w", i.name, sandbox.ErrNotRunning)
+		if err := i.reload(); err != nil {
+			return sandbox.Usage{}, err
+		}
+		if !i.record.Run.alive() {
+			return sandbox.Usage{}, fmt.Errorf("sandbox %q: usage: %w", i.name, sandbox.ErrNotRunning)
+		}
 	}
-	var u sandbox.Usage
-	for _, pid := range processesBelow(i.record.Run.PID) {
+	group := i.countingGroup()
+	if group == nil {
+		return measureAll(processesBelow(i.record.Run.PID)), nil
+	}
+	return usageOf(group), nil
+}
+
+// countingGroup returns the control group of the sandbox, nil if it has none. The caller
+// holds the lock.
+func (i *Instance) countingGroup() *cgroups.Group {
+	if i.record.Groupless || i.group != nil {
+		return i.group
+	}
+	host, err := i.runtime.groups()
+	if err != nil {
+		return nil
+	}
+	if group := host.Existing(i.record.Summary.ID); len(group.Dirs) > 0 {
+		i.group = group
+	}
+	return i.group
+}
+
+// usageOf returns what a group counts, and what it does not count of its processes.
+func usageOf(group *cgroups.Group) (u sandbox.Usage) {
+	cpu, countsCPU := group.CPUUsed()
+	memory, countsMemory := group.MemoryUsed()
+	tasks, countsTasks := group.Tasks()
+	if !countsCPU || !countsMemory || !countsTasks {
+		u = measureAll(group.Processes(maxCounted))
+	}
+	if countsCPU {
+		u.CPU = cpu
+	}
+	if countsMemory {
+		u.Memory = memory
+	}
+	if countsTasks {
+		u.Pids = tasks
+	}
+	return u
+}
+
+// measureAll adds up what processes use.
+func measureAll(pids []int) (u sandbox.Usage) {
+	for _, pid := range pids {
 		if p, ok := measure(pid); ok {
 			u.CPU, u.Memory, u.Pids = u.CPU+p.CPU, u.Memory+p.Memory, u.Pids+p.Pids
 		}
 	}
-	if i.record.Groupless {
-		return u, nil
-	}
-	if host, err := i.runtime.groups(); err == nil {
-		if used, ok := host.Existing(i.record.Summary.ID).MemoryUsed(); ok {
-			u.Memory = used
-		}
-	}
-	return u, nil
+	return u
 }
 
 // processesBelow are a process and all that come from it.
