@@ -11,3 +11,6 @@ func (t *Throttle) Size() int {
 
 // Prove is Proof.check.
 func Prove(p *Proof, nonce string, now time.Time) ([]byte, error) { return p.check(nonce, now) }
+
+// WatchWebLogin is WebLogins.watch.
+func WatchWebLogin(w *WebLogins, id string) (ended <-chan struct{}, stop func()) { return w.watch(id) }

@@ -51,7 +51,8 @@ func (s *TokenStore) UntilEnded(ctx context.Context, c *Caller) (until context.C
 	return until, func() { release(); cancel(context.Canceled) }
 }
 
-// webEvery is how often the web logins of open connections are looked up.
+// webEvery is how often the web logins of open connections are looked up: another
+// process may end them, and time does.
 const webEvery = 5 * time.Second
 
 // UntilEnded returns a context that ends with a caller's token, and with its web login if
@@ -62,17 +63,51 @@ func (a *Access) UntilEnded(ctx context.Context, c *Caller) (until context.Conte
 		return ctx, release
 	}
 	until, cancel := context.WithCancelCause(ctx)
+	ended, forget := a.Web.watch(c.WebLogin)
 	go func() {
 		for a.Web.lasts(until, c.WebLogin) {
 			select {
 			case <-until.Done():
+				return
+			case <-ended:
+				cancel(ErrDenied)
 				return
 			case <-time.After(webEvery):
 			}
 		}
 		cancel(ErrDenied)
 	}()
-	return until, func() { cancel(context.Canceled); release() }
+	return until, func() { cancel(context.Canceled); forget(); release() }
+}
+
+// watch returns a channel that is closed when this process ends a web login. stop ends
+// the watch.
+func (w *WebLogins) watch(id string) (ended <-chan struct{}, stop func()) {
+	one := &watcher{make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watchers[id] == nil {
+		w.watchers[id] = map[*watcher]struct{}{}
+	}
+	w.watchers[id][one] = struct{}{}
+	return one.ended, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.watchers[id], one)
+		if len(w.watchers[id]) == 0 {
+			delete(w.watchers, id)
+		}
+	}
+}
+
+// notifyEnded closes the channels of a web login's watchers.
+func (w *WebLogins) notifyEnded(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for one := range w.watchers[id] {
+		close(one.ended)
+	}
+	delete(w.watchers, id)
 }
 
 // notifyEnded closes the channels of a token's watchers. The caller holds the lock.

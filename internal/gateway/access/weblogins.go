@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/secret"
@@ -50,11 +51,14 @@ type WebLogins struct {
 	tokens *TokenStore
 	now    func() time.Time
 	codes  *codes
+
+	mu       sync.Mutex
+	watchers map[string]map[*watcher]struct{} // by the id of the web login
 }
 
 // NewWebLogins returns the web logins in a token store's database.
 func NewWebLogins(s *TokenStore) *WebLogins {
-	return &WebLogins{db: s.db, tokens: s, now: s.now, codes: newCodes(s.now)}
+	return &WebLogins{db: s.db, tokens: s, now: s.now, codes: newCodes(s.now), watchers: map[string]map[*watcher]struct{}{}}
 }
 
 // begin stores a web login of a caller whose token is named by parent.
@@ -171,6 +175,7 @@ func (w *WebLogins) End(ctx context.Context, id string) error {
 	if err != nil {
 		return w.db.Explain(err)
 	}
+	w.notifyEnded(id)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, fmt.Errorf("%w: %.80s", ErrUnknownWebLogin, id))
 	}

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -195,4 +196,31 @@ func TestWebCodeGuessesAreThrottled(t *testing.T) {
 		}
 	}
 	t.Error("a thousand guesses were answered")
+}
+
+// The connections of a web login end when it does, without being asked first.
+func TestConnectionsEndWithTheWebLogin(t *testing.T) {
+	t.Parallel()
+	a, _ := newWeb(t)
+	login, secrets, _ := logIn(t, a, access.Spec{Scope: access.Run})
+	c, err := a.Web.Verify(t.Context(), secrets.Cookie.Reveal(), secrets.Page.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := a.UntilEnded(t.Context(), c)
+	defer stop()
+	ended, forget := access.WatchWebLogin(a.Web, login.ID)
+	defer forget()
+	if err := a.Web.End(t.Context(), login.ID); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("the end was not told at once")
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), access.ErrDenied) {
+		t.Error(context.Cause(ctx))
+	}
 }

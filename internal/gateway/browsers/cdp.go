@@ -120,7 +120,7 @@ func (s *Service) ServeCDPTicket(w http.ResponseWriter, r *http.Request) {
 }
 
 // redeem returns the ticket of a request, nil if it has none, and a context that ends with
-// the token that it was issued to. Wrong tickets count as wrong tokens do.
+// the token, or the log-in of a page, that it was issued to. Wrong tickets count as wrong tokens do.
 func (s *Service) redeem(r *http.Request, d door) (t *ticket, ctx context.Context, stop func()) {
 	from := access.Remote(r)
 	if s.Access.Throttle.Check(from) != nil {
@@ -130,7 +130,7 @@ func (s *Service) redeem(r *http.Request, d door) (t *ticket, ctx context.Contex
 		_ = s.Access.Throttle.Failed(from) // it counts them
 		return nil, nil, nil
 	}
-	ctx, stop = s.Access.Tokens.UntilEnded(r.Context(), t.caller)
+	ctx, stop = s.Access.UntilEnded(r.Context(), t.caller)
 	return t, ctx, stop
 }
 
