@@ -35,11 +35,13 @@ type ApprovalQuery struct {
 	Account string `query:"account" doc:"Only those of this billing account."`
 	Kind    string `query:"kind" doc:"Only those of this kind."`
 	Limit   int    `query:"limit" min:"1" max:"1000" doc:"At most so many; 1000 if not given."`
+	Cursor  string `query:"cursor" doc:"The next of the page before."`
 }
 
 // Approvals is a list of questions, the newest first, without their evidence.
 type Approvals struct {
 	Approvals []Approval `json:"approvals"`
+	Next      string     `json:"next,omitempty" doc:"Cursor of the next page; none if this is the last."`
 }
 
 // ApprovalAnswer is a person's answer to a question.

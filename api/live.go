@@ -28,7 +28,7 @@ type LiveRequest struct {
 
 // LiveMessage is a text message to a client. Keys and rows belong together by their
 // place; a row is what the HTTP interface shows: a Run, a Sandbox, a SandboxUsage, an
-// Approval, a Browser, a Session, an AccountCost or a LiveHealth.
+// Approval, a Browser, a Session, an AccountCost, a LiveHealth or LiveCounts.
 type LiveMessage struct {
 	Type    string            `json:"type" enum:"ready|snapshot|delta|problem"`
 	Topic   string            `json:"topic,omitempty"`
@@ -45,6 +45,12 @@ type SandboxUsage struct {
 	CPU       float64 `json:"cpu" doc:"CPUs, over the last second."`
 	Memory    int64   `json:"memory" doc:"Bytes."`
 	Processes int64   `json:"processes"`
+}
+
+// LiveCounts is how many sandboxes there are that the caller sees.
+type LiveCounts struct {
+	Sandboxes int `json:"sandboxes"`
+	Running   int `json:"running"`
 }
 
 // LiveHealth is whether the gateway can do its work.

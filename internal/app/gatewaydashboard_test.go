@@ -52,21 +52,29 @@ func TestDashboard(t *testing.T) {
 		return
 	}
 	d.crowd()
-	out := d.browse(modules, "main.mjs")
+	d.sections(modules, "main.mjs", 10)
+	d.crowdedLists()
+	d.sections(modules, "rows.mjs", 2)
+	d.searchFor("admin", "reader", "crowd", "code")
+}
+
+// sections runs a program with at least so many sections, and reports what they found.
+func (d *dashboardSite) sections(modules, program string, least int) {
+	d.t.Helper()
+	out := d.browse(modules, program)
 	_, found, ok := bytes.Cut(out, []byte("\nDASHBOARD "))
 	var sections []sectionFound
-	if !ok || json.Unmarshal(found, &sections) != nil || len(sections) < 10 {
-		t.Fatalf("%s", out)
+	if !ok || json.Unmarshal(found, &sections) != nil || len(sections) < least {
+		d.t.Fatalf("%s", out)
 	}
 	for _, section := range sections {
-		t.Run(section.Name, func(t *testing.T) {
+		d.t.Run(section.Name, func(t *testing.T) {
 			t.Logf("%d ms", section.Ms)
 			for _, failure := range section.Failures {
 				t.Error(failure)
 			}
 		})
 	}
-	d.searchFor("admin", "reader", "crowd", "code")
 }
 
 // browse logs in with a code and runs a program of testdata/dashboard.

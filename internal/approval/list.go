@@ -12,7 +12,8 @@ type Filter struct {
 	Kind    string
 	Subject string
 	Open    bool
-	Most    int // 0 is MaxList
+	After   string // the id of a question: only those that are listed after it
+	Most    int    // 0 is MaxList
 }
 
 // MaxList bounds List.
@@ -30,6 +31,7 @@ func (q *Queue) List(ctx context.Context, f Filter) (list []Question, err error)
 	add(f.Kind != "", "kind = ?", f.Kind)
 	add(f.Subject != "", "subject = ?", f.Subject)
 	add(f.Open, "state = 'open'")
+	add(f.After != "", "(-created_at_ms, id) > (SELECT -created_at_ms, id FROM approvals WHERE id = ?)", f.After)
 	if f.Most <= 0 || f.Most > MaxList {
 		f.Most = MaxList
 	}

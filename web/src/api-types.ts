@@ -74,6 +74,8 @@ export interface ApprovalOwner {
 
 export interface Approvals {
   approvals: Array<Approval>;
+  /** Cursor of the next page; none if this is the last. */
+  next?: string;
 }
 
 export interface Attachment {
@@ -552,6 +554,11 @@ export interface Image {
 
 export interface Images {
   images: Array<Image>;
+}
+
+export interface LiveCounts {
+  running: number;
+  sandboxes: number;
 }
 
 export interface LiveHealth {

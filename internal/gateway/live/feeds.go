@@ -10,7 +10,7 @@ func (h *Handler) Changed(topic string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, f := range h.feeds {
-		if name.topic == topic {
+		if name.topic == topic || name.topic == TopicCounts && topic == TopicSandboxes {
 			f.ring()
 		}
 	}

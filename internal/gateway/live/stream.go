@@ -20,7 +20,7 @@ type stream interface {
 // changed: other processes change them too.
 var refresh = map[string]time.Duration{
 	TopicRuns: 15 * time.Second, TopicSandboxes: 5 * time.Second, TopicUsage: time.Second, TopicApprovals: 5 * time.Second,
-	TopicBrowsers: 5 * time.Second, TopicSessions: 15 * time.Second, TopicCost: 15 * time.Second, TopicHealth: 5 * time.Second,
+	TopicBrowsers: 5 * time.Second, TopicSessions: 15 * time.Second, TopicCost: 15 * time.Second, TopicHealth: 5 * time.Second, TopicCounts: 5 * time.Second,
 }
 
 // The topics of rows.
@@ -33,6 +33,7 @@ const (
 	TopicSessions  = "sessions"
 	TopicCost      = "cost"
 	TopicHealth    = "health"
+	TopicCounts    = "counts" // of sandboxes
 )
 
 // The beginnings of topics with events.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"os/user"
 	"slices"
@@ -25,7 +26,8 @@ func (s *Server) listApprovals(c *call, q *api.ApprovalQuery, _ *none) (*api.App
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.Approvals.List(c.ctx(), approval.Filter{Account: account, Kind: q.Kind, Open: !q.All, Most: q.Limit})
+	f := approval.Filter{Account: account, Kind: q.Kind, Open: !q.All, After: q.Cursor, Most: cmp.Or(q.Limit, approval.MaxList)}
+	list, err := s.Approvals.List(c.ctx(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +36,9 @@ func (s *Server) listApprovals(c *call, q *api.ApprovalQuery, _ *none) (*api.App
 		row := approvalOf(&list[i])
 		row.Evidence = ""
 		answer.Approvals = append(answer.Approvals, row)
+	}
+	if len(list) == f.Most {
+		answer.Next = list[len(list)-1].ID
 	}
 	return answer, nil
 }

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,5 +87,24 @@ func TestBadAnswersToApprovals(t *testing.T) {
 	}
 	if all := into[api.Approvals](t, o.ask("alice", http.MethodGet, approvalsPath+"?all=true&kind=sync", nil), http.StatusOK); len(all.Approvals) != 1 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// A list has pages: what follows the last question of one is on the next.
+func TestPagesOfApprovals(t *testing.T) {
+	o, alice, bob := newApprovals(t)
+	seen, cursor := []string{}, ""
+	for range 3 {
+		page := into[api.Approvals](t, o.ask("root", http.MethodGet, approvalsPath+"?limit=1&cursor="+cursor, nil), http.StatusOK)
+		for i := range page.Approvals {
+			seen = append(seen, page.Approvals[i].ID)
+		}
+		cursor = page.Next
+	}
+	slices.Sort(seen)
+	want := []string{alice.ID, bob.ID}
+	slices.Sort(want)
+	if !slices.Equal(seen, want) || cursor != "" {
+		t.Errorf("%v, then %q; want %v", seen, cursor, want)
 	}
 }

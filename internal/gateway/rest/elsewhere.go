@@ -19,7 +19,7 @@ type terminalQuery struct {
 }
 
 // liveMessages are the messages of the WebSocket of what happens now.
-var liveMessages = []reflect.Type{reflect.TypeFor[api.LiveRequest](), reflect.TypeFor[api.LiveMessage](), reflect.TypeFor[api.SandboxUsage](), reflect.TypeFor[api.LiveHealth]()}
+var liveMessages = []reflect.Type{reflect.TypeFor[api.LiveRequest](), reflect.TypeFor[api.LiveMessage](), reflect.TypeFor[api.SandboxUsage](), reflect.TypeFor[api.LiveHealth](), reflect.TypeFor[api.LiveCounts]()}
 
 // terminalMessages are the text messages of a terminal.
 var terminalMessages = []reflect.Type{reflect.TypeFor[api.TerminalControl](), reflect.TypeFor[api.TerminalEvent]()}

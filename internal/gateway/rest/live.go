@@ -58,6 +58,8 @@ func (l *Live) Rows(ctx context.Context, caller *access.Caller, topic string) ([
 		return l.runs(c)
 	case live.TopicSandboxes:
 		return l.sandboxes(c)
+	case live.TopicCounts:
+		return l.counts(c)
 	case live.TopicUsage:
 		return l.usage(c)
 	case live.TopicApprovals:
@@ -122,6 +124,22 @@ func (l *Live) sandboxes(c *call) ([]live.Row, error) {
 	}
 	list, err := c.visibleOf(all, c.caller.Account)
 	return rowsOf(err, func() []api.Sandbox { return list[:min(len(list), liveBoxes)] }, func(s *api.Sandbox) string { return s.ContainerName })
+}
+
+// counts returns how many sandboxes there are.
+func (l *Live) counts(c *call) ([]live.Row, error) {
+	all, err := l.allBoxes(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.visibleOf(all, c.caller.Account)
+	n := api.LiveCounts{Sandboxes: len(list)}
+	for i := range list {
+		if list[i].Running {
+			n.Running++
+		}
+	}
+	return rowsOf(err, func() []api.LiveCounts { return []api.LiveCounts{n} }, func(*api.LiveCounts) string { return "all" })
 }
 
 // allBoxes returns the sandboxes of all accounts, read at most once in a moment.

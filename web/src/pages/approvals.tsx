@@ -4,10 +4,15 @@ import type { AnsweredApproval, Approval, Approvals } from "../api-types";
 import { ActionProblem, useAction } from "../parts/action";
 import { Evidence } from "../parts/evidence";
 import { printable } from "../parts/format";
+import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, State } from "../parts/parts";
-import { useRowKeys } from "../parts/rows";
 import { asResource, useLiveResource, useRows } from "../live";
+import { merge, useMore } from "../more";
 import { link, route } from "../router";
+
+const pageSize = 1000;
+const rowHeight = 32;
+const mostShown = 10;
 
 /** ApprovalsPage is the queue of questions to a person, and what was answered. */
 export function ApprovalsPage({ id }: { id: string }) {
@@ -15,21 +20,36 @@ export function ApprovalsPage({ id }: { id: string }) {
   const all = useLiveResource<Approvals>("/api/v1/approvals?all=true&limit=100", "approvals");
   const run = route.value.query.get("run");
   const chosen = id || (run ? open.data?.find((question) => question.owner.run === run)?.id ?? "" : "");
-  const rows = useRowKeys();
+  const waiting = open.data?.sort((a, b) => b.created.localeCompare(a.created));
+  const more = useMore<Approvals, Approval>(`/api/v1/approvals?limit=${pageSize}`, waiting && waiting.length >= pageSize ? waiting[waiting.length - 1]?.id : undefined, (page) => page.approvals);
+  const older = useMore<Approvals, Approval>(`/api/v1/approvals?all=true&limit=${pageSize}`, all.data?.next, (page) => page.approvals);
   return (
-    <div class="page" ref={rows}>
+    <div class="page">
       <Card title="Waiting">
-        <Loaded of={open}>{(data) => data.length === 0 ? <Empty>Nothing waits for a person.</Empty> : (
-          <ul class="rows">{data.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>
-        )}</Loaded>
+        <Loaded of={open}>{(data) => data.length === 0 ? <Empty>Nothing waits for a person.</Empty> : <Questions label="Waiting" rows={merge(data, more.rows, (question) => question.id)} chosen={chosen} onEnd={more.more} />}</Loaded>
       </Card>
       {chosen !== "" && <Question key={chosen} id={chosen} onAnswer={all.reload} />}
       <Card title="Answered">
         <Loaded of={all}>{(data) => {
-          const past = data.approvals.filter((question) => question.state !== "open");
-          return past.length === 0 ? <Empty>Nothing was answered yet.</Empty> : <ul class="rows">{past.map((question) => <Line key={question.id} question={question} chosen={question.id === chosen} />)}</ul>;
+          const past = merge(data.approvals, older.rows, (question) => question.id).filter((question) => question.state !== "open");
+          return past.length === 0 ? <Empty>Nothing was answered yet.</Empty> : <Questions label="Answered" rows={past} chosen={chosen} onEnd={older.more} />;
         }}</Loaded>
       </Card>
+    </div>
+  );
+}
+
+/** Questions is a list of questions, as high as it needs to be and not more. */
+function Questions({ label, rows, chosen, onEnd }: { label: string; rows: Approval[]; chosen: string; onEnd: () => Promise<void> }) {
+  return (
+    <div class="tall fits" style={{ "--height": `${(Math.min(rows.length, mostShown) + 1) * rowHeight + 2}px` }}>
+      <List label={label} rows={rows} keyOf={(question) => question.id} address={(question) => link("approvals", question.id)} onEnd={() => void onEnd()} marked={[chosen]} columns={[
+        { title: "State", width: "90px", cell: (question) => <State is={stateOf(question)} /> },
+        { title: "Kind", width: "80px", wide: true, cell: (question) => <span class="tag">{question.kind}</span> },
+        { title: "Question", width: "minmax(140px, 4fr)", cell: (question) => printable(question.summary, 300) },
+        { title: "From", width: "minmax(60px, 1fr)", wide: true, cell: (question) => <span class="faint">{question.owner.agent ?? question.owner.account ?? ""}</span> },
+        { title: "Asked", width: "86px", right: true, cell: (question) => <Ago at={question.created} /> },
+      ]} />
     </div>
   );
 }
@@ -37,16 +57,6 @@ export function ApprovalsPage({ id }: { id: string }) {
 function stateOf(question: Approval): string {
   if (question.state === "open") return "waiting";
   return question.answer === "deny" ? "denied" : question.answer ? "allowed" : question.state;
-}
-
-function Line({ question, chosen }: { question: Approval; chosen: boolean }) {
-  return (
-    <li><a href={link("approvals", question.id)} aria-current={chosen ? "true" : undefined}>
-      <State is={stateOf(question)} />
-      <span class="tag">{question.kind}</span><span class="grow">{printable(question.summary, 300)}</span>
-      <span class="faint">{question.owner.agent ?? question.owner.account ?? ""}</span><Ago at={question.created} />
-    </a></li>
-  );
 }
 
 /** Question shows one question with its evidence and takes the answer. The hash of what was shown goes with it. */

@@ -1,4 +1,4 @@
-import type { AccountCost, Approval, LiveHealth, Run, Sandbox } from "../api-types";
+import type { AccountCost, Approval, LiveCounts, LiveHealth, Run } from "../api-types";
 import { asResource, useLive, useRows } from "../live";
 import { duration, money, printable } from "../parts/format";
 import { Ago, Card, Empty, Id, Loaded, State, now } from "../parts/parts";
@@ -12,7 +12,7 @@ const day = 24 * 3600 * 1000;
 export function NowPage() {
   const latest = useRows<Run>("runs");
   const approvals = useRows<Approval>("approvals");
-  const sandboxes = useLive<Sandbox>("sandboxes").rows?.size;
+  const sandboxes = useLive<LiveCounts>("counts").rows?.get("all")?.sandboxes;
   const costs = useRows<AccountCost>("cost").rows;
   const health = useLive<LiveHealth>("health").rows?.get("gateway");
   const rows = useRowKeys();

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, may, me } from "../api";
+import { may, me } from "../api";
 import type { Agents, Models, Run, Runs } from "../api-types";
 import type { Props } from "../lazy";
 import { ActionProblem, useAction } from "../parts/action";
@@ -7,6 +7,7 @@ import { count, duration, money, printable } from "../parts/format";
 import { List, type Column } from "../parts/list";
 import { Ago, Empty, Loaded, State, now } from "../parts/parts";
 import { useLive } from "../live";
+import { merge, useMore } from "../more";
 import { useResource, type Resource } from "../resource";
 import { go, link, route } from "../router";
 import { stateOf, tookOf } from "../runs";
@@ -31,7 +32,7 @@ function RunsPage() {
   const filter = (key: string, value: string): void => go(link("runs", "", { ...Object.fromEntries(query), [key]: value }));
   const first = useResource<Runs>(pathOf(query, pageSize));
   const latest = useLatest(first);
-  const { older, more } = useOlder(pathOf(query, olderSize), first.data);
+  const { rows: older, more } = useMore<Runs, Run>(pathOf(query, olderSize), first.data?.next, (page) => page.runs);
   const [marked, setMarked] = useState<string[]>([]);
   const mark = (key: string): void => setMarked((old) => (old.includes(key) ? old.filter((other) => other !== key) : [...old, key].slice(-2)));
   const filtered = ["q", "state", "agent", "period"].some((name) => of(name) !== "");
@@ -55,7 +56,7 @@ function RunsPage() {
         {may("run") && agents.data && <Start agents={agents.data} />}
       </div>
       <Loaded of={first}>{(data) => {
-        const rows = merge(data.runs, older).map((run) => latest?.get(run.id) ?? run);
+        const rows = merge(data.runs, older, (run) => run.id).map((run) => latest?.get(run.id) ?? run);
         if (rows.length === 0) return <Empty command={'atoll runs start -m "…"'}>{filtered ? "No run matches." : "No runs yet."}</Empty>;
         return <List label="Runs" rows={rows} keyOf={(run) => run.id} address={(run) => link("runs", run.id)} onEnd={() => void more()} columns={columns(marked, mark)} marked={marked} onMark={mark} />;
       }}</Loaded>
@@ -104,25 +105,6 @@ function Search({ value, onChange }: { value: string; onChange: (value: string) 
   return <input type="search" aria-label="Filter" placeholder="Find in tasks, ids, branches, errors" maxLength={200} value={text} onInput={(event) => setText(event.currentTarget.value)} />;
 }
 
-/** useOlder returns the pages after the first, loaded one by one. */
-function useOlder(path: string, first: Runs | undefined): { older: Run[]; more: () => Promise<void> } {
-  const [pages, setPages] = useState<{ path: string; runs: Run[]; next?: string | undefined }>();
-  const mine = pages?.path === path ? pages : undefined;
-  const [busy, setBusy] = useState(false);
-  const more = async (): Promise<void> => {
-    const cursor = mine ? mine.next : first?.next;
-    if (!cursor || busy) return;
-    setBusy(true);
-    try {
-      const page = await call<Runs>("GET", `${path}&cursor=${encodeURIComponent(cursor)}`);
-      setPages({ path, runs: [...(mine?.runs ?? []), ...page.runs], next: page.next });
-    } catch { /* the list stays as it is, and the next scroll tries again */ } finally {
-      setBusy(false);
-    }
-  };
-  return { older: mine?.runs ?? [], more };
-}
-
 /** useLatest returns the latest runs as they are now; one that is new has the list loaded again. */
 function useLatest(first: Resource<Runs>): ReadonlyMap<string, Run> | undefined {
   const latest = useLive<Run>("runs").rows;
@@ -134,12 +116,6 @@ function useLatest(first: Resource<Runs>): ReadonlyMap<string, Run> | undefined 
     seen.current = new Set(ids);
   }, [latest]);
   return latest;
-}
-
-/** merge joins the newest runs with older pages, without those that are in both. */
-function merge(newest: Run[], older: Run[]): Run[] {
-  const known = new Set(newest.map((run) => run.id));
-  return [...newest, ...older.filter((run) => !known.has(run.id))];
 }
 
 /** Start is the form that starts a run. */

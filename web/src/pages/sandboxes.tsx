@@ -1,14 +1,17 @@
 import { useState } from "preact/hooks";
 import { ApiError, call, may, me } from "../api";
-import type { Problem, Pruned, Sandbox, SandboxMetrics, SandboxUsage, Verifications } from "../api-types";
+import type { LiveCounts, Problem, Pruned, Sandbox, SandboxMetrics, SandboxUsage, Sandboxes, Verifications } from "../api-types";
 import type { Props } from "../lazy";
 import { ActionProblem, useAction } from "../parts/action";
 import { bytes, count, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
 import { asResource, useLive, useLiveResource, useRows } from "../live";
+import { merge, useMore } from "../more";
 import { useResource } from "../resource";
 import { go, link } from "../router";
+
+const pageSize = 1000;
 
 /** SandboxesPlace is the list of sandboxes, or one of them. */
 export function SandboxesPlace({ id }: Props) {
@@ -19,19 +22,21 @@ export function SandboxesPlace({ id }: Props) {
 function SandboxesPage() {
   const [text, setText] = useState("");
   const all = useRows<Sandbox>("sandboxes");
+  const total = useLive<LiveCounts>("counts").rows?.get("all")?.sandboxes;
   const usage = useLive<SandboxUsage>("usage").rows;
+  const others = useMore<Sandboxes, Sandbox>(`/api/v1/sandboxes?order=created&limit=${pageSize}`, total !== undefined && total > (all.rows?.length ?? 0) ? "" : undefined, (page) => page.sandboxes);
   return (
     <div class="page full">
       <div class="tools">
         <input type="search" aria-label="Filter" placeholder="Filter by name, agent, image" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <span class="grow" />
-        {all.rows && <span class="faint">{count(all.rows.length)} in all</span>}
+        {total !== undefined && <span class="faint">{count(total)} in all</span>}
         {may("operator") && !me.value?.account && <Prune />}
       </div>
       <Loaded of={asResource(all)}>{(data) => {
-        const rows = data.sort((a, b) => b.lastUsedAtMs - a.lastUsedAtMs).filter((box) => `${box.containerName} ${box.agentId} ${box.image} ${box.account ?? ""} ${box.sessionKey}`.toLowerCase().includes(text.toLowerCase()));
+        const rows = merge(data, others.rows, (box) => box.containerName).sort((a, b) => b.lastUsedAtMs - a.lastUsedAtMs).filter((box) => `${box.containerName} ${box.agentId} ${box.image} ${box.account ?? ""} ${box.sessionKey}`.toLowerCase().includes(text.toLowerCase()));
         if (rows.length === 0) return <Empty command="atoll run -- echo hello">{text ? "No sandbox matches." : "No sandboxes yet."}</Empty>;
-        return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
+        return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} onEnd={() => void others.more()} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
           { title: "State", width: "110px", cell: (box) => <State is={box.running ? "running" : box.state || "gone"} /> },
           { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => box.containerName },
           { title: "Kind", wide: true, width: "80px", cell: (box) => box.kind },

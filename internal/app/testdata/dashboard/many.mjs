@@ -24,18 +24,41 @@ async function rows(page) {
     }
   }
   await visit(page, "runs", "10,000 runs");
-  // The end of the list is reached, page by page.
   const grid = page.getByRole("grid", { name: "Runs" });
+  await toTheEnd(page, grid);
+  await page.keyboard.press("End");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#\/runs\/run-/);
+}
+
+/** toTheEnd reaches the end of a list of ten thousand, page by page. */
+async function toTheEnd(page, grid) {
   await grid.focus();
+  const element = await grid.elementHandle();
   for (let count = 0; count < 10001;) {
     await page.keyboard.press("End");
-    await page.waitForFunction((before) => Number(document.querySelector("[role=grid]")?.getAttribute("aria-rowcount")) > before, count);
+    await page.waitForFunction(([list, before]) => Number(list.getAttribute("aria-rowcount")) > before, [element, count]);
     count = Number(await grid.getAttribute("aria-rowcount"));
   }
   check(`the list ends at ${await grid.getAttribute("aria-rowcount")}`, (await grid.getAttribute("aria-rowcount")) === "10001");
   await page.keyboard.press("End");
-  await page.keyboard.press("Enter");
-  await page.waitForURL(/#\/runs\/run-/);
+  const shown = await grid.locator("[role=row]").count();
+  check(`${shown} rows are in the document`, shown <= mostRows);
+}
+
+/** boxesAndQuestions looks at the lists of ten thousand sandboxes and questions. */
+export async function boxesAndQuestions() {
+  const page = await open();
+  await logIn(page, given.crowd);
+  for (const [place, label, text] of [["sandboxes", "Sandboxes", "10,000 in all"], ["approvals", "Waiting", "apply change"]]) {
+    await section(`10,000 ${place}`, async () => {
+      await visit(page, place, text);
+      await toTheEnd(page, page.getByRole("grid", { name: label }));
+      await page.keyboard.press("Enter");
+      await page.waitForURL(new RegExp(`#/${place}/.*crowd-`));
+    });
+  }
+  await page.context().close();
 }
 
 /** What is long is cut or shown in part. */
