@@ -21,6 +21,14 @@ type RelayRecord struct {
 	Changed  time.Time      `json:"changed"`
 }
 
+// RelayPatch is what the commits of a run change, as mail that git can apply: a message
+// for each commit, as the host rendered it from commits that it checked.
+type RelayPatch struct {
+	Patch string `json:"patch"`
+	Cut   bool   `json:"cut,omitzero" doc:"There is more: atoll relay show RUN --patch has what is kept."`
+	Why   string `json:"why,omitempty" doc:"Why there is none."`
+}
+
 // RelayFinding is one finding of the content policy.
 type RelayFinding struct {
 	Rule    string `json:"rule"`

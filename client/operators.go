@@ -33,6 +33,11 @@ func (c *Client) Relay(ctx context.Context, run string) (*api.RelayRecord, error
 	return get[api.RelayRecord](ctx, c, "/api/v1/relay/"+url.PathEscape(run), nil)
 }
 
+// RelayPatch shows what the commits of a run change.
+func (c *Client) RelayPatch(ctx context.Context, run string) (*api.RelayPatch, error) {
+	return get[api.RelayPatch](ctx, c, "/api/v1/relay/"+url.PathEscape(run)+"/patch", nil)
+}
+
 // PushRelay pushes commits that were kept.
 func (c *Client) PushRelay(ctx context.Context, run string, approve bool) (*api.RelayRecord, error) {
 	return do[api.RelayRecord](ctx, c, http.MethodPost, "/api/v1/relay/"+url.PathEscape(run)+"/push", &api.RelayPush{Approve: approve})

@@ -808,6 +808,14 @@ export interface RelayFinding {
   verdict: string;
 }
 
+export interface RelayPatch {
+  /** There is more: atoll relay show RUN --patch has what is kept. */
+  cut?: boolean;
+  patch: string;
+  /** Why there is none. */
+  why?: string;
+}
+
 export interface RelayPush {
   /** Say yes to what waits for a person. */
   approve?: boolean;

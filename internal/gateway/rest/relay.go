@@ -16,6 +16,8 @@ type Relay interface {
 	List(ctx context.Context) ([]api.RelayRecord, error)
 	// Get returns fs.ErrNotExist if there is no record of a run.
 	Get(ctx context.Context, run string) (*api.RelayRecord, error)
+	// Patch returns what the commits of a run change, at most so many bytes of it.
+	Patch(ctx context.Context, run string, most int) (*api.RelayPatch, error)
 	// Push sends commits that were kept.
 	Push(ctx context.Context, run string, approve bool, by string) (*api.RelayRecord, error)
 	// Retry goes on with everything that was interrupted.
@@ -79,6 +81,21 @@ func getRelay(c *call, _, _ *none) (*api.RelayRecord, error) {
 		return nil, err
 	}
 	return c.relayRecord(r), nil
+}
+
+// maxRelayPatch is how many bytes of a patch are shown.
+const maxRelayPatch = 1 << 20
+
+func getRelayPatch(c *call, _, _ *none) (*api.RelayPatch, error) {
+	r, err := c.relayOf()
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Relay.Patch(c.ctx(), r.Run, maxRelayPatch)
+	if err == nil && c.isBound() {
+		p.Why = publicerr.Text(p.Why)
+	}
+	return p, err
 }
 
 func pushRelay(c *call, _ *none, b *api.RelayPush) (*api.RelayRecord, error) {

@@ -95,6 +95,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/v1/budgets", "listBudgets", access.Read, "Show what may be spent on models, and what was", answers(s.budgets)},
 		{http.MethodGet, "/api/v1/relay", "listRelays", access.Read, "Show what became of the commits of runs, those that changed last first", withRelay(listRelays)},
 		{http.MethodGet, "/api/v1/relay/{run}", "getRelay", access.Read, "Show what became of the commits of a run", withRelay(getRelay)},
+		{http.MethodGet, "/api/v1/relay/{run}/patch", "getRelayPatch", access.Read, "Show what the commits of a run change, up to a MiB", withRelay(getRelayPatch)},
 		{http.MethodPost, "/api/v1/relay/{run}/push", "pushRelay", access.Operator, "Push commits that were kept", withRelay(pushRelay)},
 		{http.MethodPost, "/api/v1/relay/retry", "retryRelays", access.Operator, "Go on with pushes that were interrupted, of all accounts", withRelay(retryRelays)},
 		{http.MethodGet, "/api/v1/config", "getConfig", access.Read, "Show the settings of an agent, and where each came from", answers(s.showConfig)},

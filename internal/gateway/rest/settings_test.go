@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/api"
@@ -43,6 +44,10 @@ func (r testRelay) Get(ctx context.Context, run string) (*api.RelayRecord, error
 	return nil, fs.ErrNotExist
 }
 
+func (r testRelay) Patch(_ context.Context, run string, most int) (*api.RelayPatch, error) {
+	return &api.RelayPatch{Patch: strings.Repeat("x", most), Why: "of " + run + ": no /home/op/key"}, nil
+}
+
 func (r testRelay) Push(ctx context.Context, run string, approve bool, by string) (*api.RelayRecord, error) {
 	if approve {
 		*r.pushed = append(*r.pushed, run+" by "+by)
@@ -64,7 +69,11 @@ func TestRelayOfOthers(t *testing.T) {
 	}
 	for _, run := range []string{"run-bob", "run-none", "..%2f..%2fx"} {
 		problem(t, o.ask("alice", http.MethodGet, "/api/v1/relay/"+run, nil), http.StatusNotFound, "relay_not_found")
+		problem(t, o.ask("alice", http.MethodGet, "/api/v1/relay/"+run+"/patch", nil), http.StatusNotFound, "relay_not_found")
 		problem(t, o.ask("alice", http.MethodPost, "/api/v1/relay/"+run+"/push", `{"approve":true}`), http.StatusNotFound, "relay_not_found")
+	}
+	if p := into[api.RelayPatch](t, o.ask("alice", http.MethodGet, "/api/v1/relay/run-alice/patch", nil), http.StatusOK); len(p.Patch) != 1<<20 || strings.Contains(p.Why, "/home") {
+		t.Errorf("%d bytes, %s", len(p.Patch), p.Why)
 	}
 	into[api.RelayRecord](t, o.ask("alice", http.MethodPost, "/api/v1/relay/run-alice/push", `{"approve":true}`), http.StatusOK)
 	if len(pushed) != 1 || pushed[0] != "run-alice by token t-alice" {

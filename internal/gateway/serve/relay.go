@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -39,6 +41,33 @@ func (r restRelay) load(run string) (*deliver.Relays, *relay.Record, error) {
 	}
 	record, err := relays.Load(run)
 	return relays, record, err
+}
+
+// Patch returns what the commits of a run change.
+func (r restRelay) Patch(_ context.Context, run string, most int) (*api.RelayPatch, error) {
+	relays, record, err := r.load(run)
+	if err != nil {
+		return nil, err
+	}
+	if record.Patch == nil {
+		return &api.RelayPatch{Why: "commits that are blocked, or that were not taken, have none"}, nil
+	}
+	if record.Patch.Why != "" {
+		return &api.RelayPatch{Why: record.Patch.Why}, nil
+	}
+	text, err := relays.LoadPatch(record)
+	if err != nil {
+		return nil, err
+	}
+	return patchOf(text, record.Patch.Cut, most), nil
+}
+
+// patchOf returns the whole lines of a patch that are within a bound.
+func patchOf(text []byte, cut bool, most int) *api.RelayPatch {
+	if len(text) > most {
+		text, cut = text[:bytes.LastIndexByte(text[:most], '\n')+1], true
+	}
+	return &api.RelayPatch{Patch: strings.ToValidUTF8(string(text), "\uFFFD"), Cut: cut}
 }
 
 // Push sends commits that were kept, as `atoll relay push` does.

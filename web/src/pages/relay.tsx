@@ -8,6 +8,7 @@ import { count, printable } from "../parts/format";
 import { OutLink } from "../parts/markdown";
 import { Ago, Card, Confirm, Empty, Loaded, State } from "../parts/parts";
 import { link } from "../router";
+import { PatchOfRun } from "./patch";
 
 /** RelayCard lists what became of the commits of runs, and goes on with pushes that were interrupted. */
 export function RelayCard() {
@@ -35,7 +36,7 @@ export function RelayOfRun({ run, otherwise }: { run: string; otherwise: Compone
   const path = `/api/v1/relay/${encodeURIComponent(run)}`;
   const record = useLiveResource<RelayRecord>(path, "runs");
   if (record.data === undefined && (record.problem?.status === 404 || record.problem?.status === 501)) return <>{otherwise}</>;
-  return <Loaded of={record}>{(data) => <Record record={data} path={path} onChange={record.reload} />}</Loaded>;
+  return <Loaded of={record}>{(data) => <><Record record={data} path={path} onChange={record.reload} /><PatchOfRun run={run} /></>}</Loaded>;
 }
 
 function Record({ record, path, onChange }: { record: RelayRecord; path: string; onChange: () => void }) {

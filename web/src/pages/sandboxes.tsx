@@ -11,7 +11,7 @@ import { merge, useMore } from "../more";
 import { useResource } from "../resource";
 import { go, link } from "../router";
 
-const pageSize = 1000;
+const pageSize = 5000;
 
 /** SandboxesPlace is the list of sandboxes, or one of them. */
 export function SandboxesPlace({ id }: Props) {
