@@ -152,7 +152,7 @@ func (d *dashboardSite) crowdedLists() {
 	d.t.Helper()
 	now := time.Now().UnixMilli()
 	d.write([]statement{
-		{numbers + `INSERT INTO sandboxes (container_name, session_key, created_at_ms, last_used_at_ms, image, phase, backend, agent_id, account) SELECT printf('crowd-%05d', i), printf('agent:main:crowd-%d', i), ? - i * 1000, ? - i * 1000, 'host', 'ready', 'linux', 'main', 'crowd' FROM n`, []any{10_000, now, now}},
+		{numbers + `INSERT INTO sandboxes (container_name, session_key, created_at_ms, last_used_at_ms, image, phase, backend, agent_id, account) SELECT printf('crowd-%05d', i), printf('agent:main:crowd-%d', i), ? - i * 1000, ? - i * 1000, 'host', 'ready', 'linux', 'crowd', 'crowd' FROM n`, []any{10_000, now, now}},
 		{numbers + `INSERT INTO approvals (id, kind, subject, account, agent, session, run, summary, rule, evidence, hash, created_at_ms, expires_at_ms, fallback, state) SELECT printf('crowd-%07d', i), 'sync', printf('crowd %d', i), 'crowd', 'main', '', '', printf('apply change %d', i), '', 'x', 'y', ? - i * 1000, ?, 'deny', 'open' FROM n`, []any{10_000, now, now + time.Hour.Milliseconds()}},
 	})
 }
