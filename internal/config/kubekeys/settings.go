@@ -34,6 +34,12 @@ type Toleration struct {
 	Effect   string `json:"effect,omitempty"`
 }
 
+// Of a sandbox whose settings do not say otherwise.
+const (
+	DefaultMemory = 1 << 30     // bytes; this machine's memory says nothing about nodes
+	DefaultUser   = "1000:1000" // files of this machine's user are copied, not mounted
+)
+
 // Default returns the settings that nothing is written of.
 func Default() Settings {
 	return Settings{

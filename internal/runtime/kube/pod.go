@@ -99,7 +99,7 @@ func container(spec *sandbox.Spec, s *kubekeys.Settings, user account, mounts []
 	}
 	return corev1.Container{
 		Name: containerName, Image: spec.Image, ImagePullPolicy: corev1.PullPolicy(s.ImagePullPolicy),
-		Command: append(args, spec.QuotaArguments(wireTarget)...), WorkingDir: spec.Workdir, Env: envOf(spec.Env),
+		Command: append(args, spec.QuotaArguments()...), WorkingDir: spec.Workdir, Env: envOf(spec.Env),
 		SecurityContext: security, VolumeMounts: mounts, Resources: resourcesOf(spec.Limits),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
@@ -116,7 +116,7 @@ func confined(user account, readOnlyRoot bool) *corev1.SecurityContext {
 
 // resourcesOf are the limits, which are requested too: no node promises more than it has.
 func resourcesOf(limits sandbox.Limits) corev1.ResourceRequirements {
-	limits = limits.WithDefaults(limits.Defaults)
+	limits = limits.WithDefaults(sandbox.Defaults{Memory: kubekeys.DefaultMemory})
 	asked := corev1.ResourceList{}
 	if limits.Memory > 0 {
 		asked[corev1.ResourceMemory] = *resource.NewQuantity(limits.Memory, resource.BinarySI)

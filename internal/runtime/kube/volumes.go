@@ -60,7 +60,7 @@ func inMemory(size *resource.Quantity) *corev1.EmptyDirVolumeSource {
 }
 
 // tmpfsSize is what a temporary file system may hold: what it says, or a share of the
-// memory. Nil is no limit but that of the memory.
+// memory.
 func tmpfsSize(spec *sandbox.Spec, t sandbox.Tmpfs) (*resource.Quantity, error) {
 	for option := range strings.SplitSeq(t.Options, ",") {
 		if text, ok := strings.CutPrefix(option, "size="); ok {
@@ -71,9 +71,6 @@ func tmpfsSize(spec *sandbox.Spec, t sandbox.Tmpfs) (*resource.Quantity, error) 
 			return resource.NewQuantity(size, resource.BinarySI), nil
 		}
 	}
-	memory := spec.Limits.WithDefaults(spec.Limits.Defaults).Memory
-	if memory == 0 {
-		return nil, nil
-	}
+	memory := spec.Limits.WithDefaults(sandbox.Defaults{Memory: kubekeys.DefaultMemory}).Memory
 	return resource.NewQuantity(memory/100*tmpfsShare/int64(len(spec.Tmpfs)), resource.BinarySI), nil
 }

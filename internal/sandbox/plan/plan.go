@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/checkout"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/hostpath"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -176,6 +177,11 @@ func (p *Plan) deriveUser(Request) error {
 		p.Agent.Sandbox.Docker.User = "0:0"
 	}
 	if p.Agent.Sandbox.Docker.User != "" {
+		return nil
+	}
+	if p.Agent.Sandbox.Backend == "kubernetes" {
+		p.Agent.Sandbox.Docker.User = kubekeys.DefaultUser
+		p.Agent.Origins["sandbox.docker.user"] = config.Origin{Source: "derived", Path: "the user of pods"}
 		return nil
 	}
 	owner, err := p.Layout.User()

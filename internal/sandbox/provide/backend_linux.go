@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
 	"github.com/atoll-run/atoll/internal/runtime/linux"
@@ -131,6 +132,9 @@ func (s *Settings) Unavailable(ctx context.Context, p *plan.Plan, backend Backen
 // it has control groups, or says so when a sandbox is made.
 func (s *Settings) DefaultLimits(p *plan.Plan, backend Backend) (held sandbox.Defaults, why string) {
 	held = p.Spec.Limits.Defaults
+	if backend.Effective == BackendKubernetes {
+		return sandbox.Defaults{Memory: kubekeys.DefaultMemory}, "the kubelets of the nodes limit processes"
+	}
 	if backend.Effective != BackendLinux {
 		return held, ""
 	}
