@@ -134,7 +134,7 @@ func session(dir string) string {
 // atoll returns a command line of atoll.
 func (a *surroundings) atoll(dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), a.Program, append([]string{"--config", filepath.Join(dir, "atoll.json5")}, args...)...)
-	cmd.Dir, cmd.Env = dir, []string{"ATOLL_STATE_DIR=" + a.State, "HOME=" + filepath.Dir(a.State), "PATH=" + os.Getenv("PATH")}
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "ATOLL_STATE_DIR="+a.State)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd
 }

@@ -208,7 +208,7 @@ func (s *Setup) sandbox() Step {
 		Name: "sandbox", Needs: []string{"docker", "gateway"}, Skip: unless(s.docker(), "docker is not installed"),
 		Actions: []Action{{
 			Check: "docker image inspect " + sandboxImage,
-			Apply: ProgramFile + " images build sandbox",
+			Apply: ProgramFile + " images build sandbox --backend docker",
 		}},
 	}
 	if s.Profile.OpenClaw {
