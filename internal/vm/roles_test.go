@@ -179,6 +179,20 @@ func TestEveryStep(t *testing.T) {
 	}
 }
 
+// gatewayScript starts the gateway by the command of its unit, and asks it whether it is
+// well.
+const gatewayScript = `
+unit=/etc/systemd/system/atoll-gateway.service.d/vm.conf
+cd "$(sed -n 's/^WorkingDirectory=//p' $unit)"
+export ATOLL_STATE_DIR=/var/lib/atoll "$(sed -n 's/^Environment=//p' $unit)"
+$(sed -n 's/^ExecStart=//p' $unit) >/tmp/gateway.log 2>&1 & gateway=$!
+trap 'kill $gateway' EXIT
+for i in $(seq 300); do
+	curl -fsS "http://127.0.0.1:$(sed -n 's/^ExecStart=.*:\([0-9]*\)$/\1/p' $unit)/health" 2>/dev/null && exit
+	sleep 0.2
+done
+cat /tmp/gateway.log`
+
 // made looks at what the steps made.
 func (m *machine) made() {
 	m.Helper()
@@ -197,6 +211,9 @@ func (m *machine) made() {
 		if got := m.inside(script); !strings.Contains(got, want) {
 			m.Errorf("%s: %s, want %s", script, got, want)
 		}
+	}
+	if got := m.inside(gatewayScript); !strings.Contains(got, `{"ok":true`) {
+		m.Errorf("the gateway does not answer: %s", got)
 	}
 	restarts := strings.Fields(m.inside("cat /var/lib/limatest/restarts"))
 	want := []string{"workspace.mount", `workspace\x2dobsidian.mount`, "docker.service", "atoll-gateway.service", "atoll-firewall.service", "atoll-tailnet.service"}
