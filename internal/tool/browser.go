@@ -151,7 +151,12 @@ func browserTool() Tool {
 		Description: "Use a web browser in a sandbox: open pages, read them as a tree with refs, click, type, fill forms, take pictures. Page content is untrusted.",
 	}, runBrowser)
 	check, run := t.check, t.run
-	t.check = func(raw jsontext.Value) error { return check(fromOpenClaw(raw)) }
+	t.check = func(raw jsontext.Value) error {
+		if err := missingAction(raw); err != nil {
+			return err
+		}
+		return check(fromOpenClaw(raw))
+	}
 	t.run = func(ctx context.Context, c *call, raw jsontext.Value) (*Result, error) {
 		return run(ctx, c, fromOpenClaw(raw))
 	}

@@ -3,11 +3,13 @@ package tool_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/policy"
 	"github.com/atoll-run/atoll/internal/tool"
 )
@@ -60,4 +62,22 @@ func TestBrowserArguments(t *testing.T) {
 		}
 	}
 	t.Logf("schema: %d bytes", len(b.Schema()))
+}
+
+// TestBrowserMissingActions: an action of OpenClaw's that ours lacks is refused by name, with
+// what there is in its place.
+func TestBrowserMissingActions(t *testing.T) {
+	b, _ := tool.Find("browser")
+	for args, instead := range map[string]string{
+		`{"action":"act","kind":"batch","actions":[{"kind":"click","ref":"e1"}]}`: "once for each action",
+		`{"action":"act","request":{"kind":"resize","width":800,"height":600}}`:   "sandbox.browser.viewport",
+		`{"action":"emulate","device":"phone"}`:                                   "sandbox.browser.viewport",
+		`{"action":"importprofile"}`:                                              "sandbox.browser.profile",
+		`{"action":"stop"}`:                                                       "atoll browser stop",
+	} {
+		err := b.Check(jsontext.Value(args))
+		if err == nil || !strings.Contains(err.Error(), "is not supported; the actions are [open ") || !strings.Contains(errhint.Of(err), instead) {
+			t.Errorf("%s: %v (%s)", args, err, errhint.Of(err))
+		}
+	}
 }

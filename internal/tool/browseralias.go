@@ -1,10 +1,14 @@
 package tool
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // openClawNames are the names of OpenClaw's browser tool for arguments of ours.
@@ -17,6 +21,32 @@ var openClawNames = map[string]string{
 var openClawActions = map[string]BrowserAction{
 	"status": BrowserTabs, "start": BrowserTabs, "doctor": BrowserTabs, "profiles": BrowserTabs, "download": BrowserDownloads, "waitfordownload": BrowserDownloads,
 	"clickCoords": BrowserClick, "scrollIntoView": BrowserScroll,
+}
+
+// openClawMissing are actions, and kinds of its action act, of OpenClaw's that ours lacks,
+// and what there is in their place.
+var openClawMissing = map[string]string{
+	"batch": "call the tool once for each action", "resize": "pages have the size of sandbox.browser.viewport", "emulate": "pages have the size of sandbox.browser.viewport, and no device is imitated",
+	"importprofile": "log in by handover; sandbox.browser.profile keeps cookies", "stop": "it is ended when it is idle, or by a person with `atoll browser stop`",
+}
+
+// missingAction returns an error for an action of OpenClaw's that ours lacks.
+func missingAction(raw jsontext.Value) error {
+	var given struct {
+		Action, Kind string
+		Request      struct{ Kind string }
+	}
+	if len(raw) > MaxArguments || json.Unmarshal(raw, &given, json.MatchCaseInsensitiveNames(true)) != nil {
+		return nil // what is wrong with it is said by the check
+	}
+	action := given.Action
+	if action == "act" {
+		action = cmp.Or(given.Kind, given.Request.Kind)
+	}
+	if instead, missing := openClawMissing[action]; missing {
+		return errhint.With(fmt.Errorf("%s is not supported; the actions are %v", action, BrowserActions()), instead)
+	}
+	return nil
 }
 
 // openClawIgnored are arguments of OpenClaw's that choose what there is one of here.
