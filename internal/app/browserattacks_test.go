@@ -1,12 +1,7 @@
 package app_test
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/browser"
@@ -203,25 +198,8 @@ func TestAttackBrowserOnPodman(t *testing.T) {
 func TestAttackBrowserAsUser(t *testing.T) {
 	t.Parallel()
 	need.Time(t, "it starts browsers as another user")
-	need.Root(t, "it becomes another user")
-	const someone = 1000
-	dir := t.TempDir()
-	otheruser.Open(t, dir)
-	state, err := os.MkdirTemp("", "u") //nolint:usetesting // short: sockets are made below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	if err := os.Chown(state, someone, someone); err != nil {
-		t.Fatal(err)
-	}
-	self := filepath.Join(dir, "app.test")
-	otheruser.Self(t, self)
-	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run=^(TestAttackBrowser|TestAttackBrowser1[34]_.*|TestBrowserProfile)$")
-	cmd.Env = append(os.Environ(), "HOME="+state, "TMPDIR="+state)
-	cmd.Dir = state
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
-	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("--- PASS: TestAttackBrowser")) != len(browserAttacks)+3 {
+	out, err := otheruser.Rerun(t, "^(TestAttackBrowser|TestAttackBrowser1[34]_.*|TestBrowserProfile)$")
+	if err != nil || strings.Count(out, "--- PASS: TestAttackBrowser") != len(browserAttacks)+3 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,12 +1,14 @@
 package app_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/browser"
+	"github.com/atoll-run/atoll/internal/errhint"
 )
 
 // testCompanyCA: pages with certificates that outbound.caFile signs are opened by both
@@ -51,4 +53,20 @@ func openSecure(t *testing.T, s *browserSite) (*browser.State, error) {
 		}
 	}()
 	return page.Navigate(t.Context(), "https://shop.example/")
+}
+
+// TestBrowserNoCertutil: where certutil is missing, a browser that must trust certificates
+// of a company does not start, and one that may do without says so.
+func TestBrowserNoCertutil(t *testing.T) {
+	s := newSite(t)
+	box := s.provide(s.open(), session("roots"))
+	o := browser.Options{Roots: [][]byte{{1}}}
+	if _, err := browser.Start(t.Context(), box.Machine, o); !errors.Is(err, browser.ErrNoCertutil) || !strings.Contains(errhint.Of(err), "libnss3-tools") {
+		t.Error(err)
+	}
+	var told error
+	o.Warn = func(err error) { told = err }
+	if _, err := browser.Start(t.Context(), box.Machine, o); !errors.Is(err, browser.ErrNoProgram) || !errors.Is(told, browser.ErrNoCertutil) {
+		t.Errorf("%v, told %v", err, told)
+	}
 }

@@ -23,17 +23,14 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/serve"
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/otheruser"
 )
 
 // TestBrowsers tests all ways into one browser.
 func TestBrowsers(t *testing.T) {
 	need.Time(t, "it runs a browser and packages of npm")
 	s := newSite(t)
-	t.Run("AttackBrowser19_Tokens", s.testTokens)
-	t.Run("AttackBrowser19_Tickets", s.testTickets)
-	t.Run("AttackBrowser20_Pages", s.testOrigins)
-	t.Run("AttackBrowser20_Smuggling", s.testSmuggling)
-	t.Run("AttackBrowser21_Sessions", s.testSessions)
+	s.attackDoors(t)
 	t.Run("programs of others", s.testClients)
 	t.Run("the owner's socket", s.testSocket)
 	t.Run("the command line", s.testCommands)
@@ -45,6 +42,26 @@ func TestBrowsers(t *testing.T) {
 	t.Run("AttackBrowser22_Revoked", s.testRevoked)
 	t.Run("the audit log", s.testAudit)
 	t.Run("the end", s.testStop)
+}
+
+// attackDoors has those tried who may not attach to the browser.
+func (s *site) attackDoors(t *testing.T) {
+	t.Helper()
+	t.Run("AttackBrowser19_Tokens", s.testTokens)
+	t.Run("AttackBrowser19_Tickets", s.testTickets)
+	t.Run("AttackBrowser20_Pages", s.testOrigins)
+	t.Run("AttackBrowser20_Smuggling", s.testSmuggling)
+	t.Run("AttackBrowser21_Sessions", s.testSessions)
+}
+
+// TestAttackBrowserDoorsAsUser has the attacks on doors and views tried where the gateway and
+// the browser are an ordinary user's.
+func TestAttackBrowserDoorsAsUser(t *testing.T) {
+	need.Time(t, "it starts a browser as another user")
+	const attacks = "^TestBrowsers$/^AttackBrowser"
+	if out, err := otheruser.Rerun(t, attacks); err != nil || strings.Count(out, "--- PASS: TestBrowsers/AttackBrowser") != 8 {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // testTokens checks who is refused.

@@ -27,7 +27,7 @@ func newWindowSite(t *testing.T) *site {
 	s.openWith(t, `{}`)
 	s.openWith(t, fmt.Sprintf(`{agents: {defaults: {workspace: %q, sandbox: {mode: "all", scope: "session", backend: "docker",
 		browser: {cdp: "operator", headless: false, image: %q, containerPrefix: %q}, egress: {mode: "enforce", allow: ["shop.example:80"], upstream: %q}}},
-		list: [{id: "main"}]}}`,
+		list: [{id: "main"}, {id: "closed", sandbox: {browser: {cdp: "off", headless: true}}}, {id: "far", sandbox: {browser: {cdpSourceRange: "192.0.2.0/24", headless: true}}}]}}`,
 		filepath.Join(s.dir, "agent"), browserimage.Build(t, s.app), filepath.Base(s.dir)+"-", proxy))
 	s.serve(t)
 	s.makeTokens(t)
@@ -170,8 +170,10 @@ func (w *window) picture() []byte {
 func TestWindow(t *testing.T) {
 	need.Time(t, "it builds an image with Chromium")
 	s := newWindowSite(t)
+	s.attackDoors(t)
 	t.Run("who may not", s.testWindowRefused)
 	t.Run("AttackBrowser22_ViewOnly", s.testWindowKeys)
+	t.Run("AttackBrowser16_AddressBar", s.testAddressBar)
 	s.slowWindow(t)
 	t.Run("the page", func(t *testing.T) { s.testPage(t, "vnc") })
 	t.Run("AttackBrowser22_Protocol", s.testWindowProtocol)
@@ -256,6 +258,43 @@ func (s *site) testWindowKeys(t *testing.T) {
 		_ = w.ws.CloseNow()
 	}
 	waitFor(t, func() bool { return s.entry(t).NoVNCPort == 0 })
+}
+
+// enter types an address into the address bar and presses the enter key.
+func (w *window) enter(address string) {
+	w.t.Helper()
+	const control = "\xff\xe3"
+	w.send("\x04\x01\x00\x00\x00\x00" + control)
+	w.press("l")
+	w.send("\x04\x00\x00\x00\x00\x00" + control)
+	for key := range strings.SplitSeq(address, "") {
+		w.press(key)
+	}
+	w.send("\x04\x01\x00\x00\x00\x00\xff\x0d" + "\x04\x00\x00\x00\x00\x00\xff\x0d")
+}
+
+// testAddressBar checks that no script and no file is opened by the address bar of a window,
+// which otherwise works.
+func (s *site) testAddressBar(t *testing.T) {
+	p, session, _ := s.openShop(t)
+	driver := s.window(t, "operator", `{"control":true}`)
+	if got := driver.ask(`{"type":"take"}`); got.Type != api.ViewTaken {
+		t.Fatalf("%+v", got)
+	}
+	goes := func(to string) {
+		t.Helper()
+		waitFor(t, func() bool {
+			driver.enter("http://shop.example/?" + to)
+			return evaluate(t, p, session, `location.search`) == "?"+to
+		})
+	}
+	goes("before")
+	driver.enter("javascript:localStorage.owned=1")
+	goes("after")
+	if got := evaluate(t, p, session, `String(localStorage.owned)`); got != "undefined" {
+		t.Errorf("the script has run: %s", got)
+	}
+	_ = driver.ws.CloseNow()
 }
 
 // testWindowProtocol checks that what is not known ends a viewer's connection.
