@@ -40,6 +40,7 @@ type Run struct {
 	GraphID    string            `json:"graphId"`
 	Account    string            `json:"account,omitempty"`
 	Agent      string            `json:"agent,omitempty" doc:"Agent of the configuration."`
+	Session    string            `json:"session,omitempty" doc:"Key of the session that it is a task of; its history has the steps."`
 	Task       string            `json:"task,omitempty" doc:"The beginning of what was asked, at most 4 KiB; of a summary 200 bytes."`
 	Branch     string            `json:"branch,omitempty" doc:"Key of the branch that its commits are for."`
 	Pull       string            `json:"pullRequest,omitempty" doc:"Address of the pull request with its commits."`

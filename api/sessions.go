@@ -59,6 +59,8 @@ type HistoryMessage struct {
 	Calls   []Call `json:"calls,omitempty"`
 	CallID  string `json:"callId,omitempty"`
 	IsError bool   `json:"isError,omitzero"`
+	// At is when it was written down.
+	At time.Time `json:"at,omitzero"`
 }
 
 // SendRequest submits a message to a session.

@@ -141,7 +141,7 @@ func ReadTranscript(path string) ([]chat.Message, error) {
 	if info.Size() > maxKept {
 		return nil, fmt.Errorf("the conversation is larger than %d MiB", maxKept>>20)
 	}
-	t := &Transcript{file: file, begun: map[string]bool{}}
+	t := &Transcript{file: file, begun: map[string]bool{}, dated: true}
 	if _, err := t.read(); err != nil {
 		return nil, fmt.Errorf("transcript: %w", err)
 	}

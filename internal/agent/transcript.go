@@ -43,6 +43,7 @@ type Transcript struct {
 	begun    map[string]bool // calls, since the last answer
 	broken   error           // after a failed write nothing more is written
 	recorded int             // bytes of pictures on disk
+	dated    bool            // messages that are read say when they were written
 }
 
 // OpenTranscript reads a transcript, or begins one. A line that a crash left
@@ -199,6 +200,9 @@ func (t *Transcript) read() (whole int64, err error) {
 		}
 		if n == 1 && (e.Type != "session" || e.Version != transcriptVersion) {
 			return 0, fmt.Errorf("line 1: not a transcript of version %d", transcriptVersion)
+		}
+		if e.Message != nil && t.dated {
+			e.Message.At = e.Time
 		}
 		t.apply(&e)
 		whole += int64(len(line))

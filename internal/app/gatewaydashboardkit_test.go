@@ -68,7 +68,7 @@ func (d *dashboardSite) fill() {
 	d.given["pushed"] = d.run("commits", "Write notes about the parser", "parser-notes")
 	d.given["held"] = d.run("guarded", "Tell agents about the build", "agents-file")
 	d.given["session"] = "agent:main:demo"
-	d.say("agent:main:demo", "Write main.go")
+	d.given["task"] = d.say("agent:main:demo", "Write main.go")
 	box, err := d.g.CreateSandbox(d.t.Context(), &api.CreateSandbox{TimeoutSeconds: 3600})
 	if err != nil {
 		d.t.Fatal(err)
@@ -101,8 +101,8 @@ func (d *dashboardSite) token(spec access.Spec) string {
 	return text.Reveal()
 }
 
-// say says something in a session and waits for the answer.
-func (d *dashboardSite) say(key, message string) {
+// say says something in a session, waits for the answer and returns the id of the task.
+func (d *dashboardSite) say(key, message string) string {
 	d.t.Helper()
 	task, err := d.g.Send(d.t.Context(), key, &api.SendRequest{Message: message}, "")
 	if err != nil {
@@ -111,6 +111,7 @@ func (d *dashboardSite) say(key, message string) {
 	if _, err := d.g.TaskEvents(d.t.Context(), task.ID, 0, func(api.Event) error { return nil }); err != nil {
 		d.t.Fatal(err)
 	}
+	return task.ID
 }
 
 // filesBelow returns the files below a directory by their paths.

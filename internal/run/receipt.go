@@ -28,6 +28,7 @@ type Receipt struct {
 	Variant string `json:"variant"`
 	Account string `json:"account,omitempty"`
 	Agent   string `json:"agent,omitempty"`
+	Session string `json:"session,omitempty"` // key of the session that it is a task of
 	Task    string `json:"task,omitempty"`    // its beginning, up to MaxTask
 	Branch  string `json:"branch,omitempty"`  // key of the branch that commits are for
 	Trace   string `json:"trace,omitempty"`   // id of its trace

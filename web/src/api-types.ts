@@ -528,6 +528,7 @@ export interface History {
 }
 
 export interface HistoryMessage {
+  at?: string;
   callId?: string;
   calls?: Array<Call>;
   content?: string;
@@ -902,6 +903,8 @@ export interface Run {
   /** Address of the pull request with its commits. */
   pullRequest?: string;
   sandbox?: string;
+  /** Key of the session that it is a task of; its history has the steps. */
+  session?: string;
   started?: string;
   step: "accepted" | "preparing" | "executing" | "answered" | "settled" | "finished" | "done";
   /** The beginning of what was asked, at most 4 KiB; of a summary 200 bytes. */

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/base64"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -26,6 +27,8 @@ type Message struct {
 	IsError bool   `json:"isError,omitempty"`
 	// Images are pictures in the result of a tool.
 	Images []Image `json:"images,omitempty"`
+	// At is when a message that was read from a transcript was written there.
+	At time.Time `json:"-"`
 }
 
 // Image is a picture for a model.

@@ -93,6 +93,7 @@ type Worker struct {
 	Notices []string
 	host    *Host
 	account string
+	key     string // of the session
 	knownAs string
 	settle  func() error // ends its use of models
 	ledger  *usage.Ledger
@@ -137,7 +138,7 @@ func (w *Worker) endModels() error {
 // NewWorker makes an agent ready: its sandbox first, so that nothing is asked of a
 // model before the tools are there.
 func (h *Host) NewWorker(ctx context.Context, o Options) (*Worker, error) {
-	w := &Worker{Run: o.Run, host: h, account: o.Who.Account, knownAs: o.KnownAs}
+	w := &Worker{Run: o.Run, host: h, account: o.Who.Account, key: o.Who.SessionKey, knownAs: o.KnownAs}
 	if w.Run == "" {
 		w.Run = "run-" + strings.ToLower(rand.Text())
 	}

@@ -77,7 +77,7 @@ func (w *Worker) KeepWithin(ctx context.Context, out *agent.Outcome, failure err
 func (w *Worker) receipt(out *agent.Outcome, failure error) *run.Receipt {
 	ended := time.Now().UTC()
 	r := &run.Receipt{
-		ID: w.Run, KnownAs: w.knownAs, Account: w.account, Model: out.Model, Text: out.Text,
+		ID: w.Run, KnownAs: w.knownAs, Account: w.account, Session: w.key, Model: out.Model, Text: out.Text,
 		SelfReport: run.SelfReport{Session: w.Session, Model: out.Model, Usage: envelope.Usage{Input: out.Usage.Input, Output: out.Usage.Output, Total: out.Usage.Total()}},
 		Notes:      w.branch.notes(),
 		Created:    ended.Add(-out.Took), Started: ended.Add(-out.Took), Ended: ended,

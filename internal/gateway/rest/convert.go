@@ -14,7 +14,7 @@ func runOf(r *run.Receipt) api.Run {
 		pull = r.Delivery.Pull
 	}
 	return api.Run{
-		Agent: r.Agent, Task: r.Task, Branch: r.Branch, Pull: pull, Trace: r.Trace, WaitingFor: r.WaitingFor(),
+		Agent: r.Agent, Session: r.Session, Task: r.Task, Branch: r.Branch, Pull: pull, Trace: r.Trace, WaitingFor: r.WaitingFor(),
 		ID: r.ID, KnownAs: r.KnownAs, GraphID: r.Variant, Account: r.Account, Model: r.Model, Sandbox: r.Sandbox, Image: r.Image, Step: string(r.Step), Text: r.Text,
 		Error: (*api.Failure)(r.Error), Bill: api.Bill(r.Bill),
 		SelfReport: api.SelfReport{Session: r.SelfReport.Session, Provider: r.SelfReport.Provider, Model: r.SelfReport.Model, Usage: api.SelfReportedUsage(r.SelfReport.Usage)},

@@ -97,7 +97,7 @@ func (s *Server) sessionHistory(c *call, q *api.HistoryQuery, _ *none) (*api.His
 	}
 	answer := &api.History{Messages: []api.HistoryMessage{}}
 	for _, m := range list {
-		said := api.HistoryMessage{Role: string(m.Role), Content: m.Text, CallID: m.CallID, IsError: m.IsError}
+		said := api.HistoryMessage{Role: string(m.Role), Content: m.Text, CallID: m.CallID, IsError: m.IsError, At: m.At}
 		for _, call := range m.Calls {
 			said.Calls = append(said.Calls, api.Call(call))
 		}

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call, may } from "../api";
-import type { Audit, ModelCalls, Problem, Run } from "../api-types";
+import type { Audit, History, ModelCalls, Problem, Run } from "../api-types";
 import { subscribe, useLiveResource } from "../live";
 import { bytes, count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
@@ -9,11 +9,11 @@ import { List } from "../parts/list";
 import { OutLink } from "../parts/markdown";
 import { Ago, Card, Confirm, Empty, Id, Loaded, State, now } from "../parts/parts";
 import { Panel, Tabs, tabOf } from "../parts/tabs";
-import { type Resource } from "../resource";
+import { type Resource, useResource } from "../resource";
 import { link } from "../router";
 import { failures, stateOf, tookOf } from "../runs";
 import { Changes } from "./changes";
-import { Steps } from "./steps";
+import { Steps, stepsOfTask } from "./steps";
 import { Timeline } from "./timeline";
 
 const tabs = { timeline: "Timeline", changes: "Changes", calls: "Calls", audit: "Audit", raw: "Raw" };
@@ -30,7 +30,7 @@ export function RunPage({ id }: { id: string }) {
           <Head run={data} onCancel={() => void call("DELETE", path)} />
           <Tabs page="runs" id={id} tabs={tabs} at={tab} />
           <Panel tab={tab}>
-            {tab === "timeline" && <><Answer run={data} /><Timeline steps={steps} known={known} begun={Date.parse(data.created)} over={data.step === "done"} /></>}
+            {tab === "timeline" && <><Answer run={data} />{data.session && known === 0 ? <TaskTimeline run={data} session={data.session} /> : <Timeline steps={steps} known={known} begun={Date.parse(data.created)} over={data.step === "done"} />}</>}
             {tab === "changes" && <Changes run={data} steps={steps} />}
             {tab === "calls" && <Calls path={path} />}
             {tab === "audit" && <RunAudit id={data.id} />}
@@ -65,6 +65,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
         {run.peakMemory ? <Fact title="Memory">{bytes(run.peakMemory)} at most</Fact> : null}
         {run.sandbox && <Fact wide title="Sandbox"><a href={link("sandboxes", run.sandbox)}>{run.sandbox}</a></Fact>}
         {run.account && <Fact title="Account">{run.account}</Fact>}
+        {run.session && <Fact wide title="Session"><a href={link("sessions", run.session)}>{printable(run.session, 200)}</a></Fact>}
         {run.branch && <Fact title="Branch"><a href={link("code", run.branch)}>{printable(run.branch, 200)}</a></Fact>}
         {run.pullRequest && <Fact wide title="Pull request"><OutLink to={run.pullRequest} /></Fact>}
         {run.trace && <Fact title="Trace"><Id value={run.trace} /></Fact>}
@@ -80,6 +81,23 @@ function Fact({ title, children, wide = false }: { title: string; children: Comp
 
 function Answer({ run }: { run: Run }) {
   return run.text ? <Card title="Answer"><Lines text={run.text} label="Answer" /></Card> : null;
+}
+
+/** TaskTimeline shows the steps of a run that is a task of a session, as the session's transcript has them. */
+function TaskTimeline({ run, session }: { run: Run; session: string }) {
+  const history = useResource<History>(`/api/v1/sessions/${encodeURIComponent(session)}/history?limit=1000`);
+  const over = run.step === "done";
+  return (
+    <Loaded of={history}>{(data) => {
+      const steps = stepsOfTask(data, Date.parse(run.created), over ? Date.parse(run.ended ?? run.created) : now.value);
+      return (
+        <>
+          <p class="faint">It is a task of the session <a href={link("sessions", session)}><code>{printable(session, 200)}</code></a>.</p>
+          <Timeline steps={steps} known={steps.all.length} begun={Date.parse(run.created)} over={over} />
+        </>
+      );
+    }}</Loaded>
+  );
 }
 
 /** Calls lists the calls of models of a run. */

@@ -1,4 +1,4 @@
-import type { Call, Event as RunEvent, Failure } from "../api-types";
+import type { Call, Event as RunEvent, Failure, History } from "../api-types";
 
 /** Step is what a person sees as one thing that happened: words, a tool call with its result, or a notice. */
 export interface Step {
@@ -50,6 +50,25 @@ export class Steps {
     if (call && event.type === "tool_call") this.calls.set(call.id, step);
     this.all.push(step);
   }
+}
+
+const slack = 1000;
+
+/** stepsOfTask returns the steps of a session's history between two times: those of one task, as a session has one at a time. */
+export function stepsOfTask(history: History, from: number, to: number): Steps {
+  const steps = new Steps();
+  const events: RunEvent[] = [];
+  const add = (event: Omit<RunEvent, "seq">): void => void events.push({ ...event, seq: events.length + 1 });
+  for (const message of history.messages) {
+    const at = message.at ?? "";
+    const when = Date.parse(at);
+    if (!(when >= from - slack && when <= to + slack)) continue;
+    if (message.role === "tool") add({ at, type: "tool_result", text: message.content ?? "", call: { id: message.callId ?? "", name: "", args: "" }, isError: message.isError ?? false });
+    else if (message.content) add({ at, type: message.role === "user" ? "notice" : "text_delta", text: message.content });
+    for (const call of message.calls ?? []) add({ at, type: "tool_call", call });
+  }
+  steps.add(events);
+  return steps;
 }
 
 function stepOf(event: RunEvent): Step {

@@ -40,6 +40,9 @@ async function oneRun(page) {
   await visit(page, `runs/${given.run}?tab=raw`, "graphId");
   const tops = await page.locator(".lines span").evaluateAll((lines) => lines.map((line) => line.getBoundingClientRect().top));
   check("lines are not below each other", tops.length > 5 && tops.every((top, i) => i === 0 || top > tops[i - 1]));
+  await visit(page, `runs/${given.task}`, "It is a task of the session");
+  await page.locator(".timeline .tool", { hasText: "main.go" }).first().waitFor();
+  await shows(page, "go vet", "the words of a task");
   await visit(page, `runs/${given.failed}`);
   await page.getByRole("alert").waitFor();
   check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
