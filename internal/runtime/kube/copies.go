@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/atoll-run/atoll/internal/hostpath/archive"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -108,6 +109,11 @@ func replace(dir, fresh string) error {
 	}
 	if err := os.Chmod(fresh, info.Mode().Perm()); err != nil {
 		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		if err := os.Lchown(fresh, int(owner.Uid), int(owner.Gid)); err != nil {
+			return err
+		}
 	}
 	old := fresh + ".old"
 	if err := os.Rename(dir, old); err != nil {
