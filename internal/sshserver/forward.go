@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
-
-	"github.com/atoll-run/atoll/internal/machine"
 )
 
 // forwardRequest is the payload of a direct-tcpip channel (RFC 4254, 7.2).
@@ -51,7 +49,7 @@ func isLoopback(host string) bool {
 }
 
 func forwardError(err error) string {
-	if errors.Is(err, machine.ErrRefused) {
+	if errors.Is(err, ErrRefused) {
 		return "nothing listens on this port of the sandbox"
 	}
 	return "the sandbox cannot be reached"

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sshserver"
 )
 
@@ -72,7 +71,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // TestClientThatLeavesEndsItsCommands breaks the connection off in the middle of commands.
 func TestClientThatLeavesEndsItsCommands(t *testing.T) {
 	var running atomic.Int32
-	r := newRig(t, func(ctx context.Context, c *machine.Command) (*machine.Result, error) {
+	r := newRig(t, func(ctx context.Context, c *sshserver.Command) (*sshserver.Result, error) {
 		running.Add(1)
 		defer running.Add(-1)
 		return untilCancelled(ctx, c)
@@ -202,14 +201,14 @@ func TestOneCommandForEachSession(t *testing.T) {
 
 // TestEnds reports exit codes, signals and commands that did not start.
 func TestEnds(t *testing.T) {
-	r := newRig(t, func(_ context.Context, c *machine.Command) (*machine.Result, error) {
+	r := newRig(t, func(_ context.Context, c *sshserver.Command) (*sshserver.Result, error) {
 		switch c.Argv[2] {
 		case "code":
-			return &machine.Result{ExitCode: 42}, nil
+			return &sshserver.Result{ExitCode: 42}, nil
 		case "killed":
-			return &machine.Result{ExitCode: 137, Signal: "SIGKILL", OOM: true}, nil
+			return &sshserver.Result{ExitCode: 137, Signal: "SIGKILL", Reason: "the command ran out of memory"}, nil
 		}
-		return nil, machine.ErrNotFound
+		return &sshserver.Result{ExitCode: 127}, errors.New("program not found")
 	})
 	client := r.login(t)
 	for command, want := range map[string]int{"code": 42, "absent": 127} {

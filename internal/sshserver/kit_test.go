@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sshserver"
 )
 
@@ -38,13 +37,13 @@ type rig struct {
 }
 
 // newRig returns a server whose commands do what exec says.
-func newRig(t *testing.T, exec func(context.Context, *machine.Command) (*machine.Result, error)) *rig {
+func newRig(t *testing.T, exec func(context.Context, *sshserver.Command) (*sshserver.Result, error)) *rig {
 	t.Helper()
 	key := newKey(t)
 	return &rig{key: key, ended: make(chan error, 1), server: &sshserver.Server{
 		HostKey: newKey(t), Client: key.PublicKey(), Exec: exec, SFTP: []string{"sftp"}, Log: slog.New(slog.DiscardHandler),
 		Signal: func(context.Context, string, string) error { return nil },
-		Dial:   func(context.Context, int) (net.Conn, error) { return nil, machine.ErrRefused },
+		Dial:   func(context.Context, int) (net.Conn, error) { return nil, sshserver.ErrRefused },
 	}}
 }
 
@@ -88,13 +87,13 @@ func (r *rig) login(t *testing.T) *ssh.Client {
 }
 
 // echo copies a command's input to its output.
-func echo(_ context.Context, command *machine.Command) (*machine.Result, error) {
+func echo(_ context.Context, command *sshserver.Command) (*sshserver.Result, error) {
 	_, err := io.Copy(command.Stdout, command.Stdin)
-	return &machine.Result{}, err
+	return &sshserver.Result{}, err
 }
 
 // untilCancelled runs until it is ended.
-func untilCancelled(ctx context.Context, _ *machine.Command) (*machine.Result, error) {
+func untilCancelled(ctx context.Context, _ *sshserver.Command) (*sshserver.Result, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

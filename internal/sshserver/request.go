@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
-
-	"github.com/atoll-run/atoll/internal/machine"
 )
 
 // The limits of what a client says of a command.
@@ -77,11 +75,11 @@ func (s *session) setSize(payload []byte) bool {
 }
 
 // sizeOf bounds the size of a terminal; 0 is what terminals usually have.
-func sizeOf(columns, rows uint32) machine.Size {
+func sizeOf(columns, rows uint32) Size {
 	if columns == 0 || rows == 0 {
 		columns, rows = 80, 24
 	}
-	return machine.Size{Rows: uint16(min(rows, maxSide)), Cols: uint16(min(columns, maxSide))}
+	return Size{Rows: uint16(min(rows, maxSide)), Cols: uint16(min(columns, maxSide))}
 }
 
 // clientSignals are the signals of RFC 4254, 6.10, without their prefix.

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-
-	"github.com/atoll-run/atoll/internal/machine"
 )
 
 // The limits of one connection.
@@ -32,10 +30,12 @@ type Server struct {
 	Client  ssh.PublicKey // the key that may log in
 	// Exec runs a command in the sandbox and waits for its end. The server sets what to
 	// run, the input and outputs, the terminal, and the variables that the client sent.
-	Exec func(ctx context.Context, command *machine.Command) (*machine.Result, error)
+	// With an error the result may have the exit code that is reported.
+	Exec func(ctx context.Context, command *Command) (*Result, error)
 	// Signal sends a signal to a command that Exec runs.
 	Signal func(ctx context.Context, id, signal string) error
-	// Dial connects to a port of the sandbox's loopback interface.
+	// Dial connects to a port of the sandbox's loopback interface; ErrRefused if nothing
+	// listens there.
 	Dial func(ctx context.Context, port int) (net.Conn, error)
 	// SFTP is the program inside that speaks the protocol on its input and output.
 	SFTP []string

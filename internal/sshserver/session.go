@@ -2,11 +2,10 @@ package sshserver
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
-
-	"github.com/atoll-run/atoll/internal/machine"
-	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // loginShell starts bash where the sandbox has it, else the shell that every one has.
@@ -16,8 +15,8 @@ const loginShell = `exec "$(command -v bash || echo /bin/sh)" -l`
 type session struct {
 	*conn
 	channel ssh.Channel
-	command machine.Command
-	resize  chan machine.Size
+	command Command
+	resize  chan Size
 	started bool
 	done    chan struct{} // closed when the command has ended
 }
@@ -30,8 +29,8 @@ func (c *conn) session(nc ssh.NewChannel) {
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	s := &session{conn: c, channel: channel, done: make(chan struct{}), resize: make(chan machine.Size, 1)}
-	s.command.ID = wire.NewID()
+	s := &session{conn: c, channel: channel, done: make(chan struct{}), resize: make(chan Size, 1)}
+	s.command.ID = strings.ToLower(rand.Text())
 	for q := range requests {
 		ok := s.handle(ctx, q)
 		if q.WantReply {
@@ -109,21 +108,21 @@ func (s *session) run(ctx context.Context) {
 	if err != nil {
 		s.Log.DebugContext(ctx, "ssh: command failed", "error", err)
 		_, _ = s.channel.Stderr().Write([]byte("atoll: " + err.Error() + "\r\n"))
-		s.exitStatus(machine.ExitStatus(err))
+		s.exitStatus(exitCode(result))
 		return
 	}
 	s.report(result)
 }
 
 // report sends the exit status of a command, or the signal that ended it.
-func (s *session) report(r *machine.Result) {
+func (s *session) report(r *Result) {
 	if name, ok := signalName(r.Signal); ok {
 		_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(&struct {
 			Signal     string
 			CoreDumped bool
 			Message    string
 			Language   string
-		}{Signal: name, Message: reason(r)}))
+		}{Signal: name, Message: r.Reason}))
 		return
 	}
 	s.exitStatus(r.ExitCode)
@@ -133,13 +132,10 @@ func (s *session) exitStatus(code int) {
 	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(&struct{ Status uint32 }{uint32(code)}))
 }
 
-// reason says why a command was ended; "" if a signal of another process did it.
-func reason(r *machine.Result) string {
-	switch {
-	case r.OOM:
-		return "the command ran out of memory"
-	case r.QuotaExceeded != "":
-		return r.QuotaExceeded.String()
+// exitCode returns the exit code of a command that failed.
+func exitCode(r *Result) int {
+	if r == nil {
+		return exitNotStarted
 	}
-	return ""
+	return r.ExitCode
 }

@@ -119,7 +119,7 @@ or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrong(err, "see `"+cmd.CommandPath()+" --help`") })
 	root.PersistentFlags().StringVar(&e.gateway, "gateway", "", "`URL` of a gateway on a Linux machine, or the name of a context")
 	root.AddCommand(newVersionCommand(e), newConfigCommand(e), newDoctorCommand(e), newRunsCommand(e), newPsCommand(e),
-		newExecCommand(e), newSyncCommand(e), newMCPCommand(e), newDashboardCommand(e), contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.stateDir}), newVMCommand(e))
+		newExecCommand(e), newSSHCommand(e), newSyncCommand(e), newMCPCommand(e), newDashboardCommand(e), contextcmd.New(&contextcmd.Host{In: e.In, Out: e.Out, StateDir: e.stateDir}), newVMCommand(e))
 	for _, name := range LinuxOnly() {
 		root.AddCommand(newLinuxCommand(e, name))
 	}
@@ -129,7 +129,7 @@ or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {
-	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "ssh", "stop", "token", "tool", "volumes"}
+	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "stop", "token", "tool", "volumes"}
 }
 
 // newLinuxCommand is a verb that needs Linux: it works in the virtual machine, if the

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/client"
 	"github.com/atoll-run/atoll/internal/cli/nonlinux"
 	"github.com/atoll-run/atoll/internal/testkit/buildtest"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
 var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
@@ -105,6 +106,43 @@ func TestClientOfARealGateway(t *testing.T) {
 		}
 	}
 	speakMCP(t, m)
+	openSSH(t, m, id)
+}
+
+// openSSH opens the sandbox with the real client of OpenSSH, whose proxy is this test.
+func openSSH(t *testing.T, m mac, id string) {
+	t.Helper()
+	need.Program(t, "ssh", "openssh-client")
+	t.Setenv(proxyVariable, m.home)
+	for _, c := range []struct {
+		args []string
+		in   string
+		want string
+		code int
+	}{
+		{[]string{"ssh", id, "cat; echo to stderr >&2; exit 7"}, "from the Mac\n", "from the Mac\nto stderr", 7},
+		{[]string{"ssh", "--gateway", "work", id, "echo $((6*7))"}, "", "42\n", 0},
+		{[]string{"ssh", "a b"}, "", "that is no name of a sandbox", 1},
+		{[]string{"ssh", "nowhere", "true"}, "", "", 125},
+	} {
+		out, errs, code := m.atoll(t, c.in, c.args...)
+		if code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("%q: %d %q %q", c.args, code, out, errs)
+		}
+	}
+}
+
+// proxyVariable is the home directory of a proxy command, in the processes that ssh starts.
+const proxyVariable = "NONLINUX_TEST_HOME"
+
+func TestMain(m *testing.M) {
+	home := os.Getenv(proxyVariable)
+	if home == "" || len(os.Args) < 2 || os.Args[1] != "ssh" {
+		os.Exit(m.Run())
+	}
+	os.Exit(nonlinux.Main(context.Background(), os.Args[1:], &nonlinux.Terminal{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Home: home, System: "plan9", Getenv: func(string) string { return "" },
+	}))
 }
 
 // makeSandbox makes a sandbox at the gateway.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/sshserver"
 	"github.com/atoll-run/atoll/internal/sshserver/clientconfig"
+	"github.com/atoll-run/atoll/internal/sshserver/remote"
 )
 
 func newProxyCommand(e *env) *cobra.Command {
@@ -42,6 +42,9 @@ func newProxyCommand(e *env) *cobra.Command {
 
 // proxy serves the client at standard input and output.
 func (e *env) proxy(ctx context.Context, name string) error {
+	if e.Gateway != "" {
+		return e.proxyElsewhere(ctx, name)
+	}
 	a, err := e.Open(ctx)
 	if err != nil {
 		return err
@@ -74,35 +77,74 @@ func (e *env) proxy(ctx context.Context, name string) error {
 func (e *env) serve(ctx context.Context, a *app.App, box *provide.ReadySandbox, files *clientconfig.Files, how *sandboxcmd.Started) error {
 	server := &sshserver.Server{
 		HostKey: files.Server, Client: files.Client, Log: e.Logger(), SFTP: []string{provide.GuestProgram, "sftp"},
-		Exec: func(ctx context.Context, command *machine.Command) (*machine.Result, error) {
+		Exec: func(ctx context.Context, command *sshserver.Command) (*sshserver.Result, error) {
 			return e.exec(ctx, a, box, how, command)
 		},
 		Signal: func(ctx context.Context, id, signal string) error { return box.Machine.Signal(ctx, id, signal, false) },
-		Dial:   func(ctx context.Context, port int) (net.Conn, error) { return box.Machine.Dial(ctx, "tcp", port) },
+		Dial:   func(ctx context.Context, port int) (net.Conn, error) { return dial(ctx, box, port) },
 	}
-	return server.Serve(ctx, stdio(e.In, e.Out.Writer))
+	return server.Serve(ctx, remote.Stdio(e.In, e.Out.Writer))
 }
 
 // exec records a command of the client and runs it with the environment of the sandbox.
-func (e *env) exec(ctx context.Context, a *app.App, box *provide.ReadySandbox, how *sandboxcmd.Started, command *machine.Command) (*machine.Result, error) {
-	if err := a.Models.AuditCommand(box, "", command.Argv); err != nil {
+func (e *env) exec(ctx context.Context, a *app.App, box *provide.ReadySandbox, how *sandboxcmd.Started, asked *sshserver.Command) (*sshserver.Result, error) {
+	if err := a.Models.AuditCommand(box, "", asked.Argv); err != nil {
 		return nil, err
 	}
-	full, err := sandboxcmd.CommandOf(e.Env, box, &sandboxcmd.Started{Env: command.Env, Grant: how.Grant, GrantEnv: how.GrantEnv}, command.Argv)
+	full, err := sandboxcmd.CommandOf(e.Env, box, &sandboxcmd.Started{Env: asked.Env, Grant: how.Grant, GrantEnv: how.GrantEnv}, asked.Argv)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", machine.ErrInvalid, err)
 	}
-	command.Env, command.Dir, command.Grant = full.Env, full.Dir, full.Grant
-	return box.Exec(ctx, command)
+	command := &machine.Command{
+		ID: asked.ID, Argv: asked.Argv, Env: full.Env, Dir: full.Dir, Grant: full.Grant, Stdin: asked.Stdin, Stdout: asked.Stdout, Stderr: asked.Stderr,
+	}
+	if asked.TTY != nil {
+		size := machine.Size(*asked.TTY)
+		command.TTY, command.Resize = &size, resizes(ctx, asked.Resize)
+	}
+	result, err := box.Exec(ctx, command)
+	if err != nil {
+		return &sshserver.Result{ExitCode: machine.ExitStatus(err)}, err
+	}
+	return &sshserver.Result{ExitCode: result.ExitCode, Signal: result.Signal, Reason: reason(result)}, nil
 }
 
-// stdio is standard input and output as a connection that can be closed while it is read.
-func stdio(in io.Reader, out io.Writer) net.Conn {
-	ours, theirs := net.Pipe()
+// resizes passes sizes of a terminal on.
+func resizes(ctx context.Context, from <-chan sshserver.Size) <-chan machine.Size {
+	to := make(chan machine.Size)
 	go func() {
-		_, _ = io.Copy(theirs, in) // until the client leaves
-		_ = theirs.Close()
+		for {
+			select {
+			case size := <-from:
+				select {
+				case to <- machine.Size(size):
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
 	}()
-	go func() { _, _ = io.Copy(out, theirs) }()
-	return ours
+	return to
+}
+
+// reason says why a command was ended; "" if a signal of another process did it.
+func reason(r *machine.Result) string {
+	switch {
+	case r.OOM:
+		return "the command ran out of memory"
+	case r.QuotaExceeded != "":
+		return r.QuotaExceeded.String()
+	}
+	return ""
+}
+
+// dial connects to a port of the sandbox.
+func dial(ctx context.Context, box *provide.ReadySandbox, port int) (net.Conn, error) {
+	conn, err := box.Machine.Dial(ctx, "tcp", port)
+	if errors.Is(err, machine.ErrRefused) {
+		err = sshserver.ErrRefused
+	}
+	return conn, err
 }

@@ -31,13 +31,18 @@ carries the bytes. Nothing listens.
 
 After atoll ssh config every program that uses OpenSSH reaches SANDBOX.atoll: scp,
 sftp, rsync, git, VS Code. Ports of the sandbox can be forwarded (-L, -D), those of
-this machine cannot (-R): show one with --service or sandbox.egress.services.`,
+this machine cannot (-R): show one with --service or sandbox.egress.services.
+
+With --gateway it is a sandbox that a program made at a gateway elsewhere, without
+ports.`,
 		Example: `  atoll ssh
   atoll ssh agent-main git log --oneline
+  atoll ssh --gateway work api-42 make test
   atoll ssh config`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return e.open(cmd.Context(), args) },
 	}
+	cmd.PersistentFlags().StringVar(&e.Gateway, "gateway", "", "work with a gateway elsewhere: its `URL`, or the name of a context")
 	cmd.Flags().SetInterspersed(false)
 	cmd.AddCommand(newConfigCommand(e), newProxyCommand(e))
 	return cmd
@@ -45,6 +50,9 @@ this machine cannot (-R): show one with --service or sandbox.egress.services.`,
 
 // open runs the client for a sandbox; the exit code is the client's.
 func (e *env) open(ctx context.Context, args []string) error {
+	if e.Gateway != "" {
+		return e.openElsewhere(ctx, args)
+	}
 	client, err := exec.LookPath("ssh")
 	if err != nil {
 		return errhint.With(errors.New("ssh is not installed"), "install the package openssh-client, or use `atoll exec -it SANDBOX sh`")

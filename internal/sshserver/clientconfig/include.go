@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
 // Include is the change to the person's own configuration that makes the client read
@@ -51,7 +49,7 @@ func (i *Include) Add() error {
 	if err := os.MkdirAll(filepath.Dir(i.Path), 0o700); err != nil {
 		return err
 	}
-	return hostpath.Replace(i.Path, []byte(i.Line+"\n\n"+i.old), i.mode)
+	return replace(i.Path, []byte(i.Line+"\n\n"+i.old), i.mode)
 }
 
 // Remove takes the line out, with an empty one after it.
@@ -63,5 +61,5 @@ func (i *Include) Remove() error {
 	if len(text) == len(i.old) {
 		text = strings.Replace(i.old, i.Line+"\n", "", 1)
 	}
-	return hostpath.Replace(i.Path, []byte(text), i.mode)
+	return replace(i.Path, []byte(text), i.mode)
 }

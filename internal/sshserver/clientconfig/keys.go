@@ -11,10 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/crypto/ssh"
-
-	"github.com/atoll-run/atoll/internal/hostpath"
 )
 
 // The files of a directory. The keys are those of one person on one machine.
@@ -68,11 +67,11 @@ func Make(dir, program string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := hostpath.Replace(filepath.Join(dir, clientKey+".pub"), ssh.MarshalAuthorizedKey(f.Client), 0o644); err != nil {
+	if err := replace(filepath.Join(dir, clientKey+".pub"), ssh.MarshalAuthorizedKey(f.Client), 0o644); err != nil {
 		return nil, err
 	}
 	known := hostAlias + " " + string(ssh.MarshalAuthorizedKey(f.Server.PublicKey()))
-	return f, errors.Join(hostpath.Replace(filepath.Join(dir, knownFile), []byte(known), 0o600), hostpath.Replace(filepath.Join(dir, textFile), []byte(text), 0o600))
+	return f, errors.Join(replace(filepath.Join(dir, knownFile), []byte(known), 0o600), replace(filepath.Join(dir, textFile), []byte(text), 0o600))
 }
 
 // readKey reads a private key that nobody else can read.
@@ -83,7 +82,7 @@ func readKey(path string) (ssh.Signer, error) {
 		return nil, ErrNone
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
+	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("%s: not a file that only you can read", path)
 	}
 	text, err := os.ReadFile(path)
@@ -133,4 +132,16 @@ func writeDraft(path string, content []byte, mode fs.FileMode) (string, error) {
 		return "", err
 	}
 	return f.Name(), nil
+}
+
+// replace writes a file in one step.
+func replace(path string, content []byte, mode fs.FileMode) error {
+	draft, err := writeDraft(path, content, mode)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(draft, path); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return nil
 }

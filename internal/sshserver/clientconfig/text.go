@@ -17,6 +17,15 @@ const hostAlias = "atoll"
 // ConfigPath returns the path of the configuration.
 func (f *Files) ConfigPath() string { return filepath.Join(f.Dir, textFile) }
 
+// ProxyCommand returns the command by which a client reaches a sandbox of a gateway that is
+// named: an address, or a context.
+func ProxyCommand(program, gateway string) (string, error) {
+	if strings.ContainsAny(program+gateway, "'\"\\$%\n ") {
+		return "", errhint.With(fmt.Errorf("%q cannot be written into a command of SSH", program+" "+gateway), "name the gateway with `atoll context add`, and keep the program at a path of plain characters")
+	}
+	return "'" + program + "' ssh --gateway '" + gateway + "' proxy -- '%n'", nil
+}
+
 // Text returns the configuration of the client: every host below Domain is the sandbox of
 // that name, reached by running the program. The name reaches a shell, so it is quoted,
 // and a name that contains the quote matches no host.
