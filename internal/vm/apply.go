@@ -114,7 +114,7 @@ func (c *Choice) choose(trees []tree) (chosen []entry, left []string, err error)
 			case !c.takes(&e):
 				left = append(left, e.path)
 			case found[e.path]:
-				return nil, nil, errhint.With(fmt.Errorf("%s was changed in two overlays", e.path), "reject it in one of them: `atoll vm shell atoll sync status --all` lists them")
+				return nil, nil, errhint.With(fmt.Errorf("%s was changed in two overlays", e.path), "reject it in one of them with `atoll sync reject`")
 			default:
 				chosen = append(chosen, e)
 			}

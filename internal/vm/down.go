@@ -72,7 +72,7 @@ func (m *Manager) waiting(ctx context.Context) error {
 	}
 	if len(list) > 0 {
 		return errhint.With(fmt.Errorf("%s is not deleted: %w: %s", m.vm.Name, ErrWaiting, some(list)),
-			"`atoll vm shell sudo atoll sync status --all` lists them; apply them with `atoll vm apply`, reject them with `atoll sync`, or give --discard")
+			"apply them with `atoll vm apply`, reject them with `atoll sync`, or give --discard")
 	}
 	return nil
 }
