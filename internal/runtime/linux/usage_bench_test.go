@@ -31,7 +31,7 @@ func BenchmarkUsage(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = inst.Remove(context.Background()) })
+	b.Cleanup(func() { _ = inst.Remove(context.WithoutCancel(b.Context())) })
 	measurer := inst.(sandbox.Measurer)
 	for b.Loop() {
 		if _, err := measurer.Usage(b.Context()); err != nil {
