@@ -43,11 +43,11 @@ export async function finish() {
 const browser = await chromium.launch({ executablePath: process.env.DASHBOARD_CHROMIUM, args: ["--no-sandbox"] });
 
 /** A tab that watches for reports of its policy, errors of scripts and errors of the console that are not expected. */
-export async function open(options = {}) {
+export async function open(options = {}, expected = undefined) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(patience);
   await context.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
-  return watched(await context.newPage());
+  return watched(await context.newPage(), expected);
 }
 
 /** watched fails the section for what a tab reports. Answers that are problems are written to the console by the browser itself. */
