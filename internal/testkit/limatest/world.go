@@ -3,9 +3,11 @@
 package limatest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,21 +40,35 @@ func NewWorld(tb testing.TB, program string) *World {
 	dir := shortDir(tb)
 	w := &World{Node: newRepository(tb), around: surroundings{
 		Program: program, State: filepath.Join(dir, "state"), Image: enginetest.Image,
-		Allow: []string{"preset:debian", "preset:npm", nodeHost},
+		Allow: []string{"preset:debian", nodeHost},
 	}}
-	net, err := internettest.Start(w.Node)
+	internet, err := internettest.Start(w.Node)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = net.Close() })
-	net.Only(nodeHost)
-	w.around.Upstream = net.Proxy
+	tb.Cleanup(func() { _ = internet.Close() })
+	internet.Only(nodeHost)
+	w.around.Upstream = internet.Proxy
 	w.around.Services = []int{engineView(tb)}
-	w.around.Env = map[string]string{"DOCKER_HOST": fmt.Sprintf("tcp://127.0.0.1:%d", w.around.Services[0]), "NPM_CONFIG_REGISTRY": output(tb, npm, "config", "get", "registry")}
-	w.around.Files = aptFiles(tb, string(net.CA))
+	registry := output(tb, npm, "config", "get", "registry")
+	w.around.Allow = append(w.around.Allow, ruleOf(tb, registry))
+	w.around.Env = map[string]string{"DOCKER_HOST": fmt.Sprintf("tcp://127.0.0.1:%d", w.around.Services[0]), "NPM_CONFIG_REGISTRY": registry}
+	w.around.Files = aptFiles(tb, string(internet.CA))
 	w.write(tb, filepath.Join(dir, "world.json"))
 	w.importImage(tb, dir)
 	return w
+}
+
+// ruleOf returns the rule of egress for an address. The preset npm would ask npm for it
+// anew at each command, which takes long on a machine that is busy.
+func ruleOf(tb testing.TB, address string) string {
+	tb.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 }
 
 // shortDir returns a directory whose path leaves room for the sockets in it.
