@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 )
 
 // Pooled returns the entries that wait in pools, or are made for them, the oldest first.
@@ -59,9 +60,7 @@ func (e *Entry) identify(s Summary) Summary {
 		return s
 	}
 	labels := make(map[string]string, len(s.Labels))
-	for name, value := range s.Labels {
-		labels[name] = value
-	}
+	maps.Copy(labels, s.Labels)
 	delete(labels, LabelPool)
 	labels[LabelSessionKey], labels[LabelConfigHash], labels[LabelMountsHash] = e.SessionKey, e.ConfigHash, e.MountsHash
 	labels[LabelAgent], labels[LabelAccount], labels[LabelWorkspace] = e.AgentID, e.Account, e.WorkspaceDir
