@@ -195,11 +195,11 @@ func TestAttackBrowserOnDocker(t *testing.T) {
 	t.Run("windowed", func(t *testing.T) { s.windowed(t).try(t, "01", "05", "08", "16", "17") })
 }
 
-// TestAttackBrowserOnPodman tries the attacks on Podman that its filter, its namespaces and
-// its network have a part in.
+// TestAttackBrowserOnPodman tries the attacks on Podman that its filter, its namespaces, its
+// limits and its network have a part in.
 func TestAttackBrowserOnPodman(t *testing.T) {
 	t.Parallel()
-	newAttackSite(t, podmanPlace(t)).try(t, "01", "02", "03", "05", "06", "07", "08_D", "14", "15", "17")
+	newAttackSite(t, podmanPlace(t)).try(t, "01", "02", "03", "05", "06", "07", "08_D", "12", "14", "15", "17")
 }
 
 // TestAttackBrowserAsUser tries the attacks as an ordinary user.
