@@ -151,7 +151,7 @@ func TestLabelsCannotComeFromTheImage(t *testing.T) {
 	want := map[string]string{
 		"openclaw.sandbox": "1", "openclaw.sandboxBrowser": "", "openclaw.sessionKey": "agent:main", "openclaw.createdAtMs": "1700000000123",
 		"openclaw.configHash": "c0ffee", "atoll.installation": "inst", "atoll.agent": "main", "atoll.mountsHash": "feed",
-		"atoll.account": "", "atoll.setup": "", "atoll.workspace": "", "atoll.image": "openclaw-sandbox:bookworm-slim", "atoll.nonce": "n", "atoll.layered": "", "atoll.overlays": "",
+		"atoll.account": "", "atoll.pool": "", "atoll.setup": "", "atoll.workspace": "", "atoll.image": "openclaw-sandbox:bookworm-slim", "atoll.nonce": "n", "atoll.layered": "", "atoll.overlays": "",
 	}
 	if diff := cmp.Diff(want, r.labels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
