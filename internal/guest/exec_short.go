@@ -64,17 +64,20 @@ func (c *call) shortExec(e *wire.Exec) (*process, error) {
 	case c.unbound:
 		return nil, errors.Join(c.follow(p, nil), errStreamed)
 	}
-	c.server.endUnlessAttached(p, p.out.readers(), reattachTimeout)
+	c.server.awaitReattach(p, false)
 	return nil, wire.WriteJSON(c.stream, wire.FrameStarted, wire.Started{PID: p.pid})
 }
 
-// awaitReattach gives the host of a direct connection that broke time to attach
-// to the process for its result; none if the connection had no parent.
+// awaitReattach gives the host of a direct connection, which broke or streams no further,
+// time to attach to the process; none if the connection had no parent. A host that has
+// attached already keeps it.
 func (s *server) awaitReattach(p *process, unbound bool) {
-	left := p.out.detachAny()
-	if unbound || p.resultUnwanted.Load() { // read after detachAny, as it is set before attended is asked
+	left, ok := p.out.unread()
+	switch {
+	case !ok:
+	case unbound || p.resultUnwanted.Load(): // read after unread, as end sets it before it calls hasReader
 		s.endUnlessAttached(p, left, 0)
-	} else {
+	default:
 		s.endUnlessAttached(p, left, reattachTimeout)
 	}
 }
@@ -188,11 +191,14 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2<<10)
 // sendAll sends the output of a process and its exit, for which it waits if the
 // process is ending. A host that did not receive it may attach.
 func (c *call) sendAll(p *process) error {
+	reader, ok := p.out.attachFirst()
+	if !ok {
+		return errNotReader
+	}
+	defer p.out.detach(reader)
 	w := writers.Get().(*bufio.Writer)
 	w.Reset(c.stream)
 	defer writers.Put(w)
-	reader := p.out.attach(0, 0)
-	defer p.out.detach(reader)
 	for {
 		more, err := p.out.await(reader)
 		if err != nil {

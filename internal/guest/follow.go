@@ -38,11 +38,10 @@ func (c *call) attach(a *wire.Attach) error {
 // from the offsets of a host that attaches. A host that attaches, or that sent the
 // request with the hello, first gets how much input the process has consumed.
 func (c *call) follow(p *process, from *wire.Attach) error {
-	var stdout, stderr int64
-	if from != nil {
-		stdout, stderr = from.Stdout, from.Stderr
+	reader, ok := p.out.attachFrom(from)
+	if !ok {
+		return wire.Fail(wire.CodeInvalid, "another wire has attached to process "+p.id)
 	}
-	reader := p.out.attach(stdout, stderr)
 	owner, consumed := p.stdio.takeInput()
 	left := make(chan struct{})
 	go func() { defer close(left); c.feed(p, owner) }()

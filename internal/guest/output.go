@@ -104,6 +104,28 @@ func (o *output) attach(stdout, stderr int64) int {
 	return o.reader
 }
 
+// attachFrom makes the caller the reader: from the offsets of a host that attaches, or, for
+// the one that started the process, as attachFirst does.
+func (o *output) attachFrom(from *wire.Attach) (reader int, ok bool) {
+	if from == nil {
+		return o.attachFirst()
+	}
+	return o.attach(from.Stdout, from.Stderr), true
+}
+
+// attachFirst makes the caller the reader from the start, unless another was before it: the
+// host of a connection that broke may attach before the request that it sent over that
+// connection has its answer, and must not lose the output to it.
+func (o *output) attachFirst() (reader int, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reader > 0 {
+		return 0, false
+	}
+	o.reader, o.read = 1, true
+	return o.reader, true
+}
+
 // detach removes the reader, if it still is the reader. The number it returns is for
 // unreadSince.
 func (o *output) detach(reader int) (left int, ok bool) {
@@ -125,21 +147,11 @@ func (o *output) hasReader() bool {
 	return o.read
 }
 
-// detachAny removes the reader, if any. The number it returns is for unreadSince.
-func (o *output) detachAny() int {
+// unread returns the number for unreadSince, if nobody reads.
+func (o *output) unread() (left int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reader++
-	o.read = false
-	o.changed.Broadcast()
-	return o.reader
-}
-
-// readers returns the number for unreadSince of an output without a reader.
-func (o *output) readers() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.reader
+	return o.reader, !o.read
 }
 
 // unreadSince reports whether no reader has attached since detach returned left.
