@@ -13,7 +13,7 @@ type drainResult int
 const (
 	drainedAll     drainResult = iota // nothing, and nothing more will come
 	drainedSome                       // perhaps something later
-	drainedTooMuch                    // more than maxShortOutput
+	drainedTooMuch                    // perhaps something; maxShortOutput bytes or more were written so far
 )
 
 // drainPipes moves what is in the pipes to the rings, without waiting.
@@ -38,17 +38,18 @@ func (p *process) drainPipe(fd, ring int) drainResult {
 			return drainedAll
 		}
 		p.out.write(ring, some[:n])
-		if n == len(some) {
+		if n == len(some) || p.out.total(ring) >= maxShortOutput {
 			return p.drainLargePipe(fd, ring)
 		}
 	}
 }
 
-// drainLargePipe is drainPipe for more than 512 bytes.
+// drainLargePipe is drainPipe for more than 512 bytes. It stops before the ring is full,
+// as no reader makes room: maxShortOutput and one more frame fit.
 func (p *process) drainLargePipe(fd, ring int) drainResult {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
-	for total := 0; total < maxShortOutput; {
+	for p.out.total(ring) < maxShortOutput {
 		n, errno := readNow(fd, buf[:wire.MaxFrame])
 		switch {
 		case errno == unix.EINTR:
@@ -58,7 +59,6 @@ func (p *process) drainLargePipe(fd, ring int) drainResult {
 			return drainedAll
 		default:
 			p.out.write(ring, buf[:n])
-			total += n
 		}
 	}
 	return drainedTooMuch

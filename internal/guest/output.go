@@ -91,6 +91,13 @@ func (o *output) totals() (stdout, stderr int64) {
 	return o.rings[0].End(), o.rings[1].End()
 }
 
+// total returns the bytes written to ring i so far.
+func (o *output) total(i int) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rings[i].End()
+}
+
 // attach makes the caller the reader, from the given offsets on. It returns the number
 // of the reader.
 func (o *output) attach(stdout, stderr int64) int {
