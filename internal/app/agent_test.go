@@ -158,7 +158,7 @@ func TestAgentIsAskedBeforeKeysAreRead(t *testing.T) {
 	s.play(completionsAPI, fakellm.Say("done"))
 	delete(s.env, "MODEL_KEY") // reading it would fail otherwise
 	a := s.open()
-	closed := errors.New("the door is closed")
+	closed := errors.New("the endpoint is closed")
 	_, err := a.Agents.NewWorker(t.Context(), host.Options{BeforeKeys: func() error {
 		if rows := s.rows(a); len(rows) != 1 {
 			t.Errorf("sandboxes: %v", rows)

@@ -7,7 +7,7 @@ import { Empty } from "./parts/parts";
 import { addressOf, type Kind } from "./viewer/view";
 import { Viewer } from "./viewer/viewer";
 
-const [, name = "", door = "view", ticket = ""] = /^#([A-Za-z0-9._-]{1,128})\/(view|vnc)\/([A-Z2-7]{20,64})$/.exec(location.hash) ?? [];
+const [, name = "", endpoint = "view", ticket = ""] = /^#([A-Za-z0-9._-]{1,128})\/(view|vnc)\/([A-Z2-7]{20,64})$/.exec(location.hash) ?? [];
 history.replaceState(null, "", location.pathname);
 
 function ViewPage() {
@@ -15,7 +15,7 @@ function ViewPage() {
   return (
     <main class="alone" id="main">
       <h1><img src="/ui/icon.svg" alt="" width="20" height="20" />{name || "A browser"}</h1>
-      {ended === "never" && <Viewer address={addressOf(`/api/v1/browsers/${name}/${door}/${ticket}`)} kind={door as Kind} name={name} onEnd={(opened) => setEnded(opened ? "over" : "refused")} />}
+      {ended === "never" && <Viewer address={addressOf(`/api/v1/browsers/${name}/${endpoint}/${ticket}`)} kind={endpoint as Kind} name={name} onEnd={(opened) => setEnded(opened ? "over" : "refused")} />}
       {ended === "over" && <Empty command={`atoll browser watch ${name}`}>The view has ended: the browser was stopped, or the gateway closed it.</Empty>}
       {ended === "refused" && <Empty command={`atoll browser watch ${name || "BROWSER"}`}>This address is good once, within a minute after it was made.</Empty>}
     </main>

@@ -48,7 +48,7 @@ func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	door, err := benchDoor()
+	authenticate, err := benchAuthenticate()
 	if err != nil {
 		return err
 	}
@@ -56,19 +56,21 @@ func (c *ProxyChild) Serve(ctx context.Context, in io.Reader, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	go serveBench(server, l, door)
+	go serveBench(server, l, authenticate)
 	if c.Guest != "" {
 		m := machine.New(func(ctx context.Context) (net.Conn, error) { return wire.DialSocket(ctx, c.Guest) }, nil)
 		defer m.Close()
 		if l, err = listenInside(ctx, m); err != nil {
 			return err
 		}
-		go serveBench(server, l, door)
+		go serveBench(server, l, authenticate)
 	}
 	return tellStatus(in, out)
 }
 
-func serveBench(s *proxy.Server, l net.Listener, door proxy.Authenticate) { _ = s.Serve(l, door) }
+func serveBench(s *proxy.Server, l net.Listener, authenticate proxy.Authenticate) {
+	_ = s.Serve(l, authenticate)
+}
 
 // listenInside listens in a sandbox as it is done for grants: the guest looks for
 // the grant of each caller. Everybody is let in.
@@ -89,8 +91,8 @@ func newBenchProxy(ctx context.Context, upstream string, b *books) (*proxy.Serve
 	})
 }
 
-// benchDoor lets everybody in as one run with budgets.
-func benchDoor() (proxy.Authenticate, error) {
+// benchAuthenticate lets everybody in as one run with budgets.
+func benchAuthenticate() (proxy.Authenticate, error) {
 	caller, err := proxy.NewCaller(&grant.Terms{
 		Account: "account", Agent: "main", Session: "agent:main:main", Run: "run", Graph: "bench", Models: []string{"bench"},
 		Budget: grant.Budget{MicroUSD: 1e12}, Until: time.Now().Add(grant.MaxLife),

@@ -42,7 +42,7 @@ func (w *Worker) chooseModels(ctx context.Context, h *Host, o *Options) (err err
 	if err != nil {
 		return err
 	}
-	if calls.door, err = w.authenticate(models, o, append(candidates.IDs(), embeds.IDs()...)); err != nil {
+	if calls.auth, err = w.authenticate(models, o, append(candidates.IDs(), embeds.IDs()...)); err != nil {
 		return err
 	}
 	calls.transport = &http.Transport{DialContext: calls.dial}
@@ -74,13 +74,13 @@ func (w *Worker) authenticate(models *service.Proxy, o *Options, ids []string) (
 // agentCalls are the connections of one agent to a proxy.
 type agentCalls struct {
 	models    *service.Proxy
-	door      proxy.Authenticate
+	auth      proxy.Authenticate
 	transport *http.Transport
 }
 
 func (c *agentCalls) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
-	c.models.Handle(far, c.door)
+	c.models.Handle(far, c.auth)
 	return near, nil
 }
 

@@ -64,7 +64,7 @@ func (e *env) attach(ctx context.Context, word string, o attachOptions) error {
 		return err
 	}
 	defer l.Close()
-	closed, err := e.openDoor(ctx, found.Name, l)
+	closed, err := e.openEndpoint(ctx, found.Name, l)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func listen(ctx context.Context, port uint16) (net.Listener, error) {
 	return l, err
 }
 
-// openDoor records the port for `atoll sandbox list --browser`.
-func (e *env) openDoor(ctx context.Context, name string, l net.Listener) (closed func(), err error) {
+// openEndpoint records the port for `atoll sandbox list --browser`.
+func (e *env) openEndpoint(ctx context.Context, name string, l net.Listener) (closed func(), err error) {
 	a, err := e.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (e *env) openDoor(ctx context.Context, name string, l net.Listener) (closed
 	if !ok {
 		return func() {}, nil
 	}
-	return a.OpenDoor(ctx, name, sandbox.DoorCDP, at.Port)
+	return a.OpenEndpoint(ctx, name, sandbox.EndpointCDP, at.Port)
 }
 
 func (e *env) sayAttached(a *attached, asJSON bool) error {

@@ -34,10 +34,10 @@ func (e *env) list(ctx context.Context, asJSON bool) error {
 		fmt.Fprintln(e.Out, "No browsers. `atoll browser open URL` starts one.")
 		return e.Out.Err
 	}
-	t := console.NewTable("NAME", "STATE", "AGENT", "DRIVER", "VIEWERS", "DOORS", "SESSION")
+	t := console.NewTable("NAME", "STATE", "AGENT", "DRIVER", "VIEWERS", "ENDPOINTS", "SESSION")
 	for i := range all {
 		b := &all[i]
-		t.Add(b.Name, stateOf(b), console.Printable(b.AgentID), driverOf(b), strconv.Itoa(b.Viewers), doorsOf(b), console.Shortened(console.Printable(b.SessionKey), sessionWidth))
+		t.Add(b.Name, stateOf(b), console.Printable(b.AgentID), driverOf(b), strconv.Itoa(b.Viewers), endpointsOf(b), console.Shortened(console.Printable(b.SessionKey), sessionWidth))
 	}
 	t.Print(e.Out)
 	return e.Out.Err
@@ -64,24 +64,24 @@ func driverOf(b *api.Browser) string {
 	return "-"
 }
 
-// doorsOf says what may be done with a browser from outside, and by which port it is.
-func doorsOf(b *api.Browser) string {
-	var doors []string
+// endpointsOf says what may be done with a browser from outside, and by which port it is.
+func endpointsOf(b *api.Browser) string {
+	var endpoints []string
 	add := func(is bool, name string, port int) {
 		if is && port != 0 {
 			name += ":" + strconv.Itoa(port)
 		}
 		if is {
-			doors = append(doors, name)
+			endpoints = append(endpoints, name)
 		}
 	}
 	add(b.View, "view", 0)
 	add(b.View && b.Window, "window", b.NoVNCPort)
 	add(b.CDP, "cdp", b.CDPPort)
-	if len(doors) == 0 {
+	if len(endpoints) == 0 {
 		return "-"
 	}
-	return strings.Join(doors, " ")
+	return strings.Join(endpoints, " ")
 }
 
 // find returns the browsers of this installation, and the one that a word names.

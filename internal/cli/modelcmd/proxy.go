@@ -95,7 +95,7 @@ func (e *env) serveModels(ctx context.Context, a *app.App, models *service.Proxy
 		defer server.Close()
 		go func() { served <- server.Serve(m) }()
 	}
-	go func() { served <- models.Serve(l, models.TokenDoor()) }()
+	go func() { served <- models.Serve(l, models.AuthenticateByToken()) }()
 	fmt.Fprintln(e.Err, "serving models on", o.listen)
 	select {
 	case <-ctx.Done():

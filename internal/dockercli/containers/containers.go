@@ -356,7 +356,7 @@ func (b *Sandboxes) Copy(ctx context.Context, files *guestfs.Files, c *dockercli
 }
 
 // AdmitEnv refuses variables by the rules of every sandbox. The passwords that OpenClaw
-// makes for the doors of its own browser are no secrets of anything outside.
+// makes for the endpoints of its own browser are no secrets of anything outside.
 func (b *Sandboxes) AdmitEnv(env []string) error {
 	return fastpath.AdmitEnv(env, func(name string) bool {
 		return name == "OPENCLAW_BROWSER_CDP_AUTH_TOKEN" || name == "OPENCLAW_BROWSER_NOVNC_PASSWORD"

@@ -100,7 +100,7 @@ func (s *Service) List(ctx context.Context, c *access.Caller, account string) (*
 
 func (s *Service) describe(e *sandbox.Entry, isRunning bool) api.Browser {
 	settings := s.settings(e)
-	s.In.WithDoors(e)
+	s.In.WithEndpoints(e)
 	b := api.Browser{
 		Name: e.ContainerName, SessionKey: e.SessionKey, AgentID: e.AgentID, Account: e.Account, Running: isRunning, Open: isRunning && s.Browsers.IsOpen(e.ContainerName),
 		CDP: settings.CDP == browserkeys.CDPOperator, View: settings.View == browserkeys.ViewAuto, Control: settings.Control == browserkeys.ControlAsk, Window: hasWindow(settings),

@@ -53,7 +53,7 @@ func (s *Service) OfferCDP(ctx context.Context, c *access.Caller, name, base str
 	if err := s.allowCDP(ctx, c, name, from); err != nil {
 		return nil, err
 	}
-	return s.offer(&ticket{caller: c, browser: name, door: doorCDP}, base)
+	return s.offer(&ticket{caller: c, browser: name, endpoint: endpointCDP}, base)
 }
 
 func (s *Service) offer(t *ticket, base string) (*api.BrowserEndpoint, error) {
@@ -61,7 +61,7 @@ func (s *Service) offer(t *ticket, base string) (*api.BrowserEndpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.BrowserEndpoint{WSEndpoint: base + "/api/v1/browsers/" + t.browser + "/" + string(t.door) + "/" + text, Expires: t.expires}, nil
+	return &api.BrowserEndpoint{WSEndpoint: base + "/api/v1/browsers/" + t.browser + "/" + string(t.endpoint) + "/" + text, Expires: t.expires}, nil
 }
 
 // Version returns what clients of the DevTools protocol ask for first.
@@ -110,7 +110,7 @@ func (s *Service) ServeCDP(w http.ResponseWriter, r *http.Request) {
 
 // ServeCDPTicket attaches a program that has a ticket.
 func (s *Service) ServeCDPTicket(w http.ResponseWriter, r *http.Request) {
-	t, ctx, stop := s.redeem(r, doorCDP)
+	t, ctx, stop := s.redeem(r, endpointCDP)
 	if t == nil {
 		refuse(w, access.ErrDenied)
 		return
@@ -121,7 +121,7 @@ func (s *Service) ServeCDPTicket(w http.ResponseWriter, r *http.Request) {
 
 // redeem returns the ticket of a request, nil if it has none, and a context that ends with
 // the token, or the log-in of a page, that it was issued to. Wrong tickets count as wrong tokens do.
-func (s *Service) redeem(r *http.Request, d door) (t *ticket, ctx context.Context, stop func()) {
+func (s *Service) redeem(r *http.Request, d endpoint) (t *ticket, ctx context.Context, stop func()) {
 	from := access.Remote(r)
 	if s.Access.Throttle.Check(from) != nil {
 		return nil, nil, nil
@@ -147,7 +147,7 @@ func (s *Service) serveCDP(w http.ResponseWriter, r *http.Request, c *access.Cal
 		return
 	}
 	defer leave()
-	defer s.door(r.Context(), name, sandbox.DoorCDP, from)()
+	defer s.recordEndpoint(r.Context(), name, sandbox.EndpointCDP, from)()
 	b, err := s.open(r.Context(), name)
 	if err != nil {
 		refuse(w, err)
@@ -157,9 +157,9 @@ func (s *Service) serveCDP(w http.ResponseWriter, r *http.Request, c *access.Cal
 	s.attach(w, r, u, b, c)
 }
 
-// door records the port that a connection to a browser came in by, until closed is called.
+// recordEndpoint records the port that a connection to a browser came in by, until closed is called.
 // One of the owner's socket has none.
-func (s *Service) door(ctx context.Context, name string, d sandbox.Door, from netip.Addr) (closed func()) {
+func (s *Service) recordEndpoint(ctx context.Context, name string, d sandbox.Endpoint, from netip.Addr) (closed func()) {
 	if s.Port == nil || !from.IsValid() {
 		return func() {}
 	}
@@ -167,9 +167,9 @@ func (s *Service) door(ctx context.Context, name string, d sandbox.Door, from ne
 	if port == 0 {
 		return func() {}
 	}
-	closed, err := s.In.OpenDoor(ctx, name, d, port)
+	closed, err := s.In.OpenEndpoint(ctx, name, d, port)
 	if err != nil {
-		s.Logger.WarnContext(ctx, "a door of a browser", "sandbox", name, "error", err)
+		s.Logger.WarnContext(ctx, "an endpoint of a browser", "sandbox", name, "error", err)
 		return func() {}
 	}
 	return closed

@@ -33,14 +33,14 @@ func TestViewEndsWithTheLogIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := s.tickets.issue(&ticket{caller: c, browser: "b", door: doorView})
+	opened, err := s.tickets.issue(&ticket{caller: c, browser: "b", endpoint: endpointView})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.SetPathValue("ticket", opened)
 	r.SetPathValue("name", "b")
-	redeemed, ctx, stop := s.redeem(r, doorView)
+	redeemed, ctx, stop := s.redeem(r, endpointView)
 	if redeemed == nil {
 		t.Fatal("the ticket was refused")
 	}

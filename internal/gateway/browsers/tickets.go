@@ -24,22 +24,22 @@ var errTickets = errhint.With(errors.New("too many tickets of this token wait to
 
 // ticket lets one connection in.
 type ticket struct {
-	caller  *access.Caller
-	browser string // the name of its sandbox
-	door    door
-	tab     string // that a viewer sees
-	control bool   // a viewer may take the browser over
-	expires time.Time
+	caller   *access.Caller
+	browser  string // the name of its sandbox
+	endpoint endpoint
+	tab      string // that a viewer sees
+	control  bool   // a viewer may take the browser over
+	expires  time.Time
 }
 
-// door is what a ticket is for.
-type door string
+// endpoint is what a ticket is for.
+type endpoint string
 
 const (
-	doorCDP  door = "cdp"
-	doorView door = "view"
-	// doorWindow is the door of a browser's window.
-	doorWindow door = "vnc"
+	endpointCDP  endpoint = "cdp"
+	endpointView endpoint = "view"
+	// endpointWindow is the endpoint of a browser's window.
+	endpointWindow endpoint = "vnc"
 )
 
 // tickets are those that were not used yet, by the hash of their text.
@@ -70,14 +70,14 @@ func (t *tickets) issue(one *ticket) (string, error) {
 	return text, nil
 }
 
-// redeem returns the ticket of a text, once; nil if there is none for this door of this
+// redeem returns the ticket of a text, once; nil if there is none for this endpoint of this
 // browser.
-func (t *tickets) redeem(text, browser string, d door) *ticket {
+func (t *tickets) redeem(text, browser string, d endpoint) *ticket {
 	key := sha256.Sum256([]byte(text))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found := t.open[key]
-	if found == nil || found.browser != browser || found.door != d {
+	if found == nil || found.browser != browser || found.endpoint != d {
 		return nil
 	}
 	delete(t.open, key)

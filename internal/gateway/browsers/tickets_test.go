@@ -20,22 +20,22 @@ func newTickets() (t *tickets, now *time.Time) {
 func TestTicketsExpire(t *testing.T) {
 	all, now := newTickets()
 	issue := func() string {
-		text, err := all.issue(&ticket{caller: &access.Caller{Token: "t"}, browser: "b", door: doorCDP})
+		text, err := all.issue(&ticket{caller: &access.Caller{Token: "t"}, browser: "b", endpoint: endpointCDP})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
 	text := issue()
-	if all.redeem(text, "other", doorCDP) != nil || all.redeem(text, "b", doorView) != nil || all.redeem("", "b", doorCDP) != nil {
+	if all.redeem(text, "other", endpointCDP) != nil || all.redeem(text, "b", endpointView) != nil || all.redeem("", "b", endpointCDP) != nil {
 		t.Error("a ticket of something else counted")
 	}
-	if all.redeem(text, "b", doorCDP) == nil || all.redeem(text, "b", doorCDP) != nil {
+	if all.redeem(text, "b", endpointCDP) == nil || all.redeem(text, "b", endpointCDP) != nil {
 		t.Error("a ticket is good once")
 	}
 	old := issue()
 	*now = now.Add(TicketLife)
-	if all.redeem(old, "b", doorCDP) != nil {
+	if all.redeem(old, "b", endpointCDP) != nil {
 		t.Error("an old ticket counted")
 	}
 }

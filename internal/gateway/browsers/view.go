@@ -67,12 +67,12 @@ func (s *Service) OfferView(ctx context.Context, c *access.Caller, name, base st
 	if len(q.Tab) > maxTab {
 		return nil, ErrNotFound
 	}
-	return s.offer(&ticket{caller: c, browser: name, door: doorView, tab: q.Tab, control: q.Control}, base)
+	return s.offer(&ticket{caller: c, browser: name, endpoint: endpointView, tab: q.Tab, control: q.Control}, base)
 }
 
 // ServeView shows a browser to a viewer who has a ticket.
 func (s *Service) ServeView(w http.ResponseWriter, r *http.Request) {
-	t, ctx, stop := s.redeem(r, doorView)
+	t, ctx, stop := s.redeem(r, endpointView)
 	if t == nil {
 		refuse(w, access.ErrDenied)
 		return

@@ -32,7 +32,7 @@ func (s *Service) OfferWindow(ctx context.Context, c *access.Caller, name, base 
 	if err := s.allowWindow(ctx, c, name, q.Control); err != nil {
 		return nil, err
 	}
-	return s.offer(&ticket{caller: c, browser: name, door: doorWindow, control: q.Control}, base)
+	return s.offer(&ticket{caller: c, browser: name, endpoint: endpointWindow, control: q.Control}, base)
 }
 
 // allowWindow returns an error unless a caller may watch the window of a browser.
@@ -49,7 +49,7 @@ func (s *Service) allowWindow(ctx context.Context, c *access.Caller, name string
 
 // ServeWindow shows the window of a browser to a viewer who has a ticket.
 func (s *Service) ServeWindow(w http.ResponseWriter, r *http.Request) {
-	t, ctx, stop := s.redeem(r, doorWindow)
+	t, ctx, stop := s.redeem(r, endpointWindow)
 	if t == nil {
 		refuse(w, access.ErrDenied)
 		return
@@ -65,7 +65,7 @@ func (s *Service) ServeWindow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	defer s.door(ctx, t.browser, sandbox.DoorWindow, access.Remote(r))()
+	defer s.recordEndpoint(ctx, t.browser, sandbox.EndpointWindow, access.Remote(r))()
 	b, err := s.open(ctx, t.browser)
 	if err != nil {
 		refuse(w, err)

@@ -199,7 +199,7 @@ func (p *proxyKit) listen(terms *grant.Terms) *proxyKit {
 	return p
 }
 
-func (p *proxyKit) serve(door proxy.Authenticate) (socket string) {
+func (p *proxyKit) serve(authenticate proxy.Authenticate) (socket string) {
 	p.t.Helper()
 	dir, err := os.MkdirTemp("", "atoll-llm-") // sockets must have short paths
 	must(p.t, err)
@@ -208,7 +208,7 @@ func (p *proxyKit) serve(door proxy.Authenticate) (socket string) {
 	l, err := net.Listen("unix", socket)
 	must(p.t, err)
 	done := make(chan error, 1)
-	go func() { done <- p.Serve(l, door) }()
+	go func() { done <- p.Serve(l, authenticate) }()
 	p.t.Cleanup(func() {
 		p.stop()
 		must(p.t, <-done)

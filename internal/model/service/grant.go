@@ -68,8 +68,8 @@ func (m *Proxy) grant(ctx context.Context, s *provide.ReadySandbox, terms *grant
 		return nil, errors.Join(err, listener.Close(), g.Close())
 	}
 	mg := &ModelGrant{Grant: g, URL: urlAt(at), listener: listener, done: make(chan error, 1), endKeys: endKeys}
-	door := proxy.AuthenticateByGrant(limits, keys)
-	go func() { mg.done <- m.Serve(grants.Listener(listener, true), door) }()
+	authenticate := proxy.AuthenticateByGrant(limits, keys)
+	go func() { mg.done <- m.Serve(grants.Listener(listener, true), authenticate) }()
 	return mg, nil
 }
 

@@ -167,9 +167,9 @@ func (m *Proxy) Close() error {
 	return err
 }
 
-// TokenDoor lets callers in that have a token of this installation. What the
+// AuthenticateByToken lets callers in that have a token of this installation. What the
 // configuration says of the token's agent holds for them.
-func (m *Proxy) TokenDoor() proxy.Authenticate {
+func (m *Proxy) AuthenticateByToken() proxy.Authenticate {
 	desk, slots := m.service.Tokens(), m.service.Slots()
 	verify := func(ctx context.Context, text string) (*grant.Terms, error) {
 		terms, err := verifyToken(ctx, desk, slots, text)

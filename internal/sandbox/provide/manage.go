@@ -31,7 +31,7 @@ func (a *Installation) List(ctx context.Context, limit int) ([]Listed, int, erro
 	list := make([]Listed, 0, len(statuses))
 	for _, s := range statuses {
 		l := Listed{Status: s, ImageMatch: IsDockerContainer(s.Entry)}
-		a.WithDoors(s.Entry)
+		a.WithEndpoints(s.Entry)
 		if agent := a.agent(agents, s.AgentID); agent != nil {
 			l.ImageMatch = s.Image == a.expectedImage(agent, s.Entry)
 			l.Drift = a.drift(agent, s.Entry)
@@ -57,7 +57,7 @@ func (a *Installation) Status(ctx context.Context, name string) (*Listed, error)
 		return nil, err
 	}
 	l := &Listed{Status: sandbox.Status{Entry: entry}, ImageMatch: true}
-	a.WithDoors(entry)
+	a.WithEndpoints(entry)
 	if l.State, err = a.Manager.State(ctx, name); err != nil {
 		l.Problem = err.Error()
 	}

@@ -220,10 +220,10 @@ func (s *site) request(t *testing.T, q question, header ...string) (int, []byte)
 }
 
 // ticket returns a WebSocket that can be opened once.
-func (s *site) ticket(t *testing.T, token, door, body string) string {
+func (s *site) ticket(t *testing.T, token, endpoint, body string) string {
 	t.Helper()
 	var e api.BrowserEndpoint
-	s.ask(t, question{token, http.MethodPost, "/" + s.name + "/" + door, body}, http.StatusOK, &e)
+	s.ask(t, question{token, http.MethodPost, "/" + s.name + "/" + endpoint, body}, http.StatusOK, &e)
 	if left := time.Until(e.Expires); left <= 0 || left > time.Minute {
 		t.Errorf("it expires in %s", left)
 	}

@@ -170,7 +170,7 @@ func (w *window) picture() []byte {
 func TestWindow(t *testing.T) {
 	need.Time(t, "it builds an image with Chromium")
 	s := newWindowSite(t)
-	s.attackDoors(t)
+	s.attackEndpoints(t)
 	t.Run("who may not", s.testWindowRefused)
 	t.Run("AttackBrowser22_ViewOnly", s.testWindowKeys)
 	t.Run("AttackBrowser16_AddressBar", s.testAddressBar)

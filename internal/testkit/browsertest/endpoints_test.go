@@ -30,7 +30,7 @@ import (
 func TestBrowsers(t *testing.T) {
 	need.Time(t, "it runs a browser and packages of npm")
 	s := newSite(t)
-	s.attackDoors(t)
+	s.attackEndpoints(t)
 	t.Run("programs of others", s.testClients)
 	t.Run("the owner's socket", s.testSocket)
 	t.Run("the command line", s.testCommands)
@@ -44,8 +44,8 @@ func TestBrowsers(t *testing.T) {
 	t.Run("the end", s.testStop)
 }
 
-// attackDoors has those tried who may not attach to the browser.
-func (s *site) attackDoors(t *testing.T) {
+// attackEndpoints has those tried who may not attach to the browser.
+func (s *site) attackEndpoints(t *testing.T) {
 	t.Helper()
 	t.Run("AttackBrowser19_Tokens", s.testTokens)
 	t.Run("AttackBrowser19_Tickets", s.testTickets)
@@ -54,9 +54,9 @@ func (s *site) attackDoors(t *testing.T) {
 	t.Run("AttackBrowser21_Sessions", s.testSessions)
 }
 
-// TestAttackBrowserDoorsAsUser has the attacks on doors and views tried where the gateway and
+// TestAttackBrowserEndpointsAsUser has the attacks on endpoints and views tried where the gateway and
 // the browser are an ordinary user's.
-func TestAttackBrowserDoorsAsUser(t *testing.T) {
+func TestAttackBrowserEndpointsAsUser(t *testing.T) {
 	need.Time(t, "it starts a browser as another user")
 	const attacks = "^TestBrowsers$/^AttackBrowser"
 	if out, err := otheruser.Rerun(t, attacks); err != nil || strings.Count(out, "--- PASS: TestBrowsers/AttackBrowser") != 8 {
@@ -93,7 +93,7 @@ func (s *site) testTokens(t *testing.T) {
 	}
 }
 
-// testTickets checks that a ticket lets one connection in, for its browser and its door.
+// testTickets checks that a ticket lets one connection in, for its browser and its endpoint.
 func (s *site) testTickets(t *testing.T) {
 	url := s.ticket(t, "operator", "cdp", "")
 	for _, wrong := range []string{url + "x", strings.Replace(url, s.name, "other", 1), strings.Replace(url, "/cdp/", "/view/", 1)} {
@@ -154,9 +154,9 @@ func (s *site) testOrigins(t *testing.T) {
 			t.Errorf("%+v: %d %s", c, status, text)
 		}
 	}
-	for _, door := range []string{"cdp", "view"} {
-		if _, status := dial(t, s.ticket(t, "operator", door, `{}`), http.Header{"Host": {"evil.example"}}); status != http.StatusMisdirectedRequest {
-			t.Error(door, "by another name:", status)
+	for _, endpoint := range []string{"cdp", "view"} {
+		if _, status := dial(t, s.ticket(t, "operator", endpoint, `{}`), http.Header{"Host": {"evil.example"}}); status != http.StatusMisdirectedRequest {
+			t.Error(endpoint, "by another name:", status)
 		}
 	}
 }
