@@ -82,7 +82,7 @@ func (s *Spec) Host() string { return cmp.Or(s.Hostname, s.Name) }
 // for, and what was bound besides.
 func (s *Spec) Sources() (own, bound []string) {
 	for _, m := range s.Mounts {
-		if m.Kind == MountBind {
+		if m.Kind == MountBind || m.Kind == MountProgram {
 			bound = append(bound, m.Source)
 		} else {
 			own = append(own, m.Source)
@@ -213,6 +213,7 @@ const (
 	MountGit       MountKind = "git"  // the repository of the workspace, if it lies outside
 	MountBind      MountKind = "bind"
 	MountProfile   MountKind = "profile" // of a browser: its cookies and storage
+	MountProgram   MountKind = "program" // of a run: what its agent executes, read-only
 )
 
 // Mount is a host path made visible inside.

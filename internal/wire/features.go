@@ -27,6 +27,7 @@ const (
 	FeatureFollowed     Feature = "followed"      // background processes that wait for their first follower
 	FeatureEgress       Feature = "egress"        // listeners on addresses of names, datagrams, the execs of callers
 	FeatureIdentity     Feature = "identity"      // a sandbox of a pool is told whose it is
+	FeatureTreeLinks    Feature = "tree-links"    // symbolic links in trees of files
 )
 
 // Limits on the features of one hello or welcome.
@@ -40,7 +41,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed, FeatureIdentity)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed, FeatureIdentity, FeatureTreeLinks)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -121,6 +122,7 @@ func additions() []need {
 		{FeatureIdentity, "identity", func(r *Request) bool { return r.Identity != nil }},
 		{FeatureIdentity, "identity.claim", func(r *Request) bool { return r.Identity != nil && r.Identity.Claim != "" }},
 		{FeatureIdentity, "identity.name", func(r *Request) bool { return r.Identity != nil && r.Identity.Name != "" }},
+		{FeatureTreeLinks, "file.scan.links", func(r *Request) bool { return r.File != nil && r.File.Scan != nil && r.File.Scan.Links }},
 	}
 }
 

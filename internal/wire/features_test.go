@@ -126,6 +126,7 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"identity":                 {Op: OpPing, Identity: &Identity{}},
 		"identity.claim":           {Op: OpPing, Identity: &Identity{Claim: "c"}},
 		"identity.name":            {Op: OpPing, Identity: &Identity{Name: "n"}},
+		"file.scan.links":          {Op: OpFilePull, File: &File{Scan: &FileScan{Links: true}}},
 		"port.address":             {Op: OpPortListen, Port: &Port{Address: "127.77.0.2"}},
 	}
 	for _, a := range additions() {

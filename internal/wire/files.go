@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // The operations on files. Each uses Request.File, and of it the path and
 // the part named after the operation.
 //
@@ -157,6 +159,7 @@ type FileScan struct {
 	Exclude     []Text `json:"exclude,omitempty"` // globs; a directory is not entered
 	Recursive   bool   `json:"recursive,omitempty"`
 	SkipRefused bool   `json:"skipRefused,omitempty"`
+	Links       bool   `json:"links,omitempty"` // pull, push: symbolic links are part of the tree
 }
 
 // FileSearch is what is searched for.
@@ -254,13 +257,19 @@ type FileEvent struct {
 	Dir  bool   `json:"dir,omitempty"`
 }
 
-// FileNode is one file or directory of a tree that is sent.
+// FileNode is one file, directory or symbolic link of a tree that is sent.
 type FileNode struct {
 	Path    Text     `json:"path"` // relative to the tree's root, "." is that itself
-	Kind    FileKind `json:"kind"` // file or dir
+	Kind    FileKind `json:"kind"` // file, dir or symlink
 	Mode    uint32   `json:"mode"`
 	MtimeNs int64    `json:"mtimeNs"`
 	Size    int64    `json:"size"`
+	Target  Text     `json:"target,omitempty"` // of a symbolic link
+}
+
+// ValidTarget reports whether a symbolic link can have the target.
+func ValidTarget(target Text) bool {
+	return target != "" && len(target) <= MaxPath && !strings.ContainsRune(string(target), 0)
 }
 
 // FileEnd is the summary of an operation on many files.

@@ -14,7 +14,7 @@ func (c *Call) pull(f *wire.File) error {
 			return err
 		}
 		out := bufio.NewWriterSize(c.Stream, wire.HeaderSize+wire.DataFrame)
-		p := &pull{files: c.files, budget: newBudget(scan), skip: scan.SkipRefused, out: out, data: wire.NewDataWriter(out)}
+		p := &pull{files: c.files, budget: newBudget(scan), skip: scan.SkipRefused, links: scan.Links, out: out, data: wire.NewDataWriter(out)}
 		defer p.data.Close()
 		if c.Direct {
 			p.data.Large()
@@ -44,6 +44,7 @@ type pull struct {
 	budget  *budget
 	walker  *walker
 	skip    bool
+	links   bool // symbolic links are sent as such
 	out     *bufio.Writer
 	data    *wire.DataWriter
 	failure error // the first refusal, unless refusals are skipped
@@ -84,10 +85,25 @@ func (p *pull) visit(n *walkEntry) error {
 	if p.failure != nil {
 		return p.failure
 	}
-	if n.info.kind() == wire.KindDir && !n.info.mount {
+	switch {
+	case n.info.kind() == wire.KindDir && !n.info.mount:
 		return p.node(n)
+	case n.info.kind() == wire.KindSymlink && p.links:
+		return p.link(n)
 	}
 	return p.file(n)
+}
+
+// link sends a symbolic link, which nobody follows.
+func (p *pull) link(n *walkEntry) error {
+	var target wire.Text
+	_ = p.files.do(func() error { target = n.target(); return nil })
+	if !wire.ValidTarget(target) { // it was replaced, or is longer than a path can be
+		p.leaveOut(n.path, refuse(wire.CodeSymlink))
+		return p.failure
+	}
+	p.Files++
+	return wire.WriteJSON(p.out, wire.FrameNode, wire.FileNode{Path: wire.Text(n.path), Kind: wire.KindSymlink, MtimeNs: n.info.mtime, Target: target})
 }
 
 // leaveOut records what cannot be sent, and fails the transfer unless it skips those.

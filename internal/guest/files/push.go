@@ -1,9 +1,12 @@
 package files
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"path"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -97,8 +100,32 @@ func (p *push) take(node *wire.FileNode) error {
 		p.Files++
 		p.Bytes += node.Size
 		return p.file(node)
+	case wire.KindSymlink:
+		p.Files++
+		return p.files.do(func() error { return p.link(node) })
 	}
-	return wire.Fail(wire.CodeInvalid, "neither a file nor a directory")
+	return wire.Fail(wire.CodeInvalid, "neither a file nor a directory nor a link")
+}
+
+// link makes a symbolic link, in the place of a file or link of its name.
+func (p *push) link(node *wire.FileNode) error {
+	if node.Size != 0 || !wire.ValidTarget(node.Target) {
+		return wire.Fail(wire.CodeInvalid, "a link without a target")
+	}
+	parent, name, err := p.parent(string(node.Path))
+	if err != nil {
+		return err
+	}
+	defer parent.close()
+	temp := tempPrefix + rand.Text()
+	if err := unix.Symlinkat(string(node.Target), parent.fd, temp); err != nil {
+		return fileError(err)
+	}
+	if err := unix.Renameat(parent.fd, temp, parent.fd, name); err != nil {
+		_ = unix.Unlinkat(parent.fd, temp, 0)
+		return fileError(err)
+	}
+	return nil
 }
 
 func (p *push) file(node *wire.FileNode) error {
@@ -115,6 +142,16 @@ func (p *push) file(node *wire.FileNode) error {
 
 // createTemp creates the temporary file for a path in the tree.
 func (p *push) createTemp(d *tempFile, name string) error {
+	parent, base, err := p.parent(name)
+	if err != nil {
+		return err
+	}
+	return d.createAt(&location{dir: parent, name: base})
+}
+
+// parent opens the directory that a path in the tree is in, and makes it if it is not
+// there.
+func (p *push) parent(name string) (*dir, string, error) {
 	above, base := path.Split(name)
 	if above == "" {
 		above = "."
@@ -123,8 +160,5 @@ func (p *push) createTemp(d *tempFile, name string) error {
 	if codeIs(err, wire.CodeFileNotFound) {
 		parent, err = p.target.makeAll(path.Clean(above), defaultDirMode)
 	}
-	if err != nil {
-		return err
-	}
-	return d.createAt(&location{dir: parent, name: base})
+	return parent, base, err
 }

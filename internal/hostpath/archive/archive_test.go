@@ -64,7 +64,7 @@ func TestThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	skipped, err := archive.Pack(t.Context(), from, "top", &b)
+	skipped, err := archive.Pack(t.Context(), archive.Source{Path: from, Top: "top"}, &b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestSingleFile(t *testing.T) {
 	write(t, filepath.Join(from, "a.txt"), "new", 0o600)
 	write(t, filepath.Join(to, "b.txt"), "old", 0o600)
 	var b bytes.Buffer
-	if _, err := archive.Pack(t.Context(), filepath.Join(from, "a.txt"), "a.txt", &b); err != nil {
+	if _, err := archive.Pack(t.Context(), archive.Source{Path: filepath.Join(from, "a.txt"), Top: "a.txt"}, &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := archive.Unpack(t.Context(), &b, archive.Target{Dir: to, Rename: "b.txt"}); err != nil {
@@ -169,7 +169,7 @@ func TestReplacedLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err := archive.Pack(t.Context(), filepath.Join(from, "f"), "f", &b); err != nil {
+	if _, err := archive.Pack(t.Context(), archive.Source{Path: filepath.Join(from, "f"), Top: "f"}, &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := archive.Unpack(t.Context(), &b, archive.Target{Dir: dir}); err != nil {
@@ -185,7 +185,7 @@ func TestReplacedLink(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	if _, err := archive.Pack(t.Context(), filepath.Join(t.TempDir(), "none"), "x", &bytes.Buffer{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := archive.Pack(t.Context(), archive.Source{Path: filepath.Join(t.TempDir(), "none"), Top: "x"}, &bytes.Buffer{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	if err := archive.Unpack(t.Context(), &bytes.Buffer{}, archive.Target{Dir: filepath.Join(t.TempDir(), "none")}); !errors.Is(err, fs.ErrNotExist) {

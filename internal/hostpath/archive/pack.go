@@ -12,19 +12,26 @@ import (
 	"path/filepath"
 )
 
-// Pack writes the file or directory at path to w. Names in the archive begin
-// with top, or have nothing before them if top is ".". A link at path itself is
-// followed; links, pipes and the like below it are left out, and returned.
-func Pack(ctx context.Context, file, top string, w io.Writer) (skipped []string, err error) {
-	info, err := os.Stat(file)
+// Source says what is packed.
+type Source struct {
+	Path string // a file or directory; a link is followed
+	Top  string // what names in the archive begin with, "." for nothing
+	// Links makes symbolic links below Path part of the archive, as links.
+	Links bool
+}
+
+// Pack writes files to w. Pipes and the like, and links if they are not asked for, are
+// left out, and returned.
+func Pack(ctx context.Context, from Source, w io.Writer) (skipped []string, err error) {
+	info, err := os.Stat(from.Path)
 	if err != nil {
 		return nil, err
 	}
-	p := &packer{ctx: ctx, archive: tar.NewWriter(w), top: top}
+	p := &packer{ctx: ctx, archive: tar.NewWriter(w), top: from.Top, links: from.Links}
 	if info.IsDir() {
-		err = p.tree(file)
+		err = p.tree(from.Path)
 	} else {
-		err = p.single(file)
+		err = p.single(from.Path)
 	}
 	if err != nil {
 		return p.skipped, err
@@ -36,6 +43,7 @@ type packer struct {
 	ctx     context.Context
 	archive *tar.Writer
 	top     string
+	links   bool
 	skipped []string
 }
 
@@ -82,9 +90,20 @@ func (p *packer) entry(root *os.Root, name string, entry fs.DirEntry) error {
 		})
 	case entry.Type().IsRegular():
 		return p.file(root, name, full)
+	case entry.Type() == fs.ModeSymlink && p.links:
+		return p.link(root, name, full)
 	}
 	p.skipped = append(p.skipped, name)
 	return nil
+}
+
+// link packs a symbolic link.
+func (p *packer) link(root *os.Root, name, full string) error {
+	target, err := root.Readlink(name)
+	if err != nil {
+		return err
+	}
+	return p.archive.WriteHeader(&tar.Header{Format: tar.FormatPAX, Typeflag: tar.TypeSymlink, Name: full, Linkname: target, Mode: 0o777})
 }
 
 // file packs one regular file, in the size that it has when it is opened.

@@ -31,6 +31,9 @@ type Target struct {
 	// Rename replaces the first element of every name, "" keeps it. "." drops it
 	// and puts what is below into Dir.
 	Rename string
+	// Links makes symbolic links too, whatever they lead to; nothing follows one out of
+	// Dir. An archive with one is refused otherwise.
+	Links bool
 }
 
 // Unpack makes the files and directories of an archive. A file that exists is
@@ -41,7 +44,7 @@ func Unpack(ctx context.Context, archive io.Reader, to Target) error {
 		return err
 	}
 	defer root.Close()
-	u := &unpacker{root: root, archive: tar.NewReader(archive), rename: to.Rename, left: MaxBytes}
+	u := &unpacker{root: root, archive: tar.NewReader(archive), rename: to.Rename, links: to.Links, left: MaxBytes}
 	for range MaxEntries {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -64,6 +67,7 @@ type unpacker struct {
 	root    *os.Root
 	archive *tar.Reader
 	rename  string
+	links   bool
 	left    int64
 }
 
@@ -72,11 +76,13 @@ func (u *unpacker) entry(header *tar.Header) error {
 	if err != nil || name == "." {
 		return err
 	}
-	switch header.Typeflag {
-	case tar.TypeDir:
+	switch {
+	case header.Typeflag == tar.TypeDir:
 		return u.dir(name)
-	case tar.TypeReg:
+	case header.Typeflag == tar.TypeReg:
 		return u.file(name, header)
+	case header.Typeflag == tar.TypeSymlink && u.links:
+		return u.link(name, header.Linkname)
 	}
 	return fmt.Errorf("%w: %q is neither a file nor a directory", ErrHostile, header.Name)
 }
@@ -103,15 +109,38 @@ func (u *unpacker) dir(name string) error {
 	return u.root.MkdirAll(name, 0o755)
 }
 
+// link makes a symbolic link, in the place of a file or link of its name.
+func (u *unpacker) link(name, target string) error {
+	if target == "" || len(target) > MaxName {
+		return fmt.Errorf("%w: link %.60q to %.60q", ErrHostile, name, target)
+	}
+	if err := u.above(name); err != nil {
+		return err
+	}
+	if info, err := u.root.Lstat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("%s exists and is a directory", name)
+	}
+	if err := u.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return u.root.Symlink(target, name)
+}
+
+// above makes the directory that a name is in.
+func (u *unpacker) above(name string) error {
+	if dir := path.Dir(name); dir != "." {
+		return u.root.MkdirAll(dir, 0o755)
+	}
+	return nil
+}
+
 // file writes a file beside its place and moves it there whole.
 func (u *unpacker) file(name string, header *tar.Header) error {
 	if u.left -= header.Size; u.left < 0 {
 		return fmt.Errorf("%w: more than %d bytes", ErrHostile, int64(MaxBytes))
 	}
-	if dir := path.Dir(name); dir != "." {
-		if err := u.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	if err := u.above(name); err != nil {
+		return err
 	}
 	if info, err := u.root.Lstat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("%s exists and is a directory", name)

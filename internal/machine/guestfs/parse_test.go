@@ -27,7 +27,7 @@ func FuzzArchive(f *testing.F) {
 			if err != nil {
 				return
 			}
-			node, err := nodeOf(h)
+			node, err := nodeOf(h, false)
 			if err != nil || node == nil {
 				continue
 			}

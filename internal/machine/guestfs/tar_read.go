@@ -15,7 +15,7 @@ import (
 
 // ReadTar writes a file, or a directory with all that is in it, to w as an
 // archive. Names begin with the last element of path. It holds regular files
-// and directories only.
+// and directories, and symbolic links if they are asked for.
 func (f *Files) ReadTar(ctx context.Context, path string, w io.Writer, options *TarOptions) (Totals, error) {
 	if options == nil {
 		options = &TarOptions{}
@@ -47,7 +47,7 @@ func (f *Files) readTar(ctx context.Context, path string, w io.Writer, options *
 
 func (o *TarOptions) scan() *wire.FileScan {
 	scan := o.Limits.scan()
-	scan.TimeMs, scan.SkipRefused, scan.Exclude = 0, o.SkipRefused, wire.Texts(o.Exclude)
+	scan.TimeMs, scan.SkipRefused, scan.Links, scan.Exclude = 0, o.SkipRefused, o.Links, wire.Texts(o.Exclude)
 	return scan
 }
 
@@ -116,10 +116,20 @@ func (p *pull) check(node *wire.FileNode) error {
 	p.left.MaxEntries--
 	p.left.MaxBytes -= node.Size
 	switch {
-	case node.Kind != KindDir && node.Kind != KindFile, node.Kind == KindDir && node.Size != 0, node.Size < 0:
-		return fmt.Errorf("%w: a %.20q of %d bytes in a tree", wire.ErrProtocol, node.Kind, node.Size)
 	case p.left.MaxEntries < 0 || p.left.MaxBytes < 0:
 		return fmt.Errorf("%w: a tree over its limits", wire.ErrProtocol)
+	case node.Kind == KindSymlink && p.left.Links:
+		return checkLink(node)
+	case node.Kind != KindDir && node.Kind != KindFile, node.Kind == KindDir && node.Size != 0, node.Size < 0:
+		return fmt.Errorf("%w: a %.20q of %d bytes in a tree", wire.ErrProtocol, node.Kind, node.Size)
+	}
+	return nil
+}
+
+// checkLink refuses a symbolic link without a target, or with more than one.
+func checkLink(node *wire.FileNode) error {
+	if node.Size != 0 || !wire.ValidTarget(node.Target) {
+		return fmt.Errorf("%w: a link of %d bytes to %.100q", wire.ErrProtocol, node.Size, node.Target)
 	}
 	return nil
 }
@@ -130,8 +140,12 @@ func (p *pull) take(node *wire.FileNode) error {
 		Name: path.Join(p.top, string(node.Path)), Mode: int64(node.Mode & 0o777), Size: node.Size,
 		ModTime: time.Unix(0, node.MtimeNs), Typeflag: tar.TypeReg,
 	}
-	if node.Kind == KindDir {
+	switch node.Kind {
+	case KindDir:
 		header.Name, header.Typeflag = header.Name+"/", tar.TypeDir
+		return p.archive.WriteHeader(header)
+	case KindSymlink:
+		header.Linkname, header.Typeflag = string(node.Target), tar.TypeSymlink
 		return p.archive.WriteHeader(header)
 	}
 	if err := p.archive.WriteHeader(header); err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // WriteTar unpacks an archive into a directory. Regular files and directories
-// are made, each file whole at once; files that exist are replaced, directories
-// kept. Whatever was unpacked before an error stays.
+// are made, and symbolic links if they are asked for, each file whole at once;
+// files that exist are replaced, directories kept. Whatever was unpacked before an error stays.
 func (f *Files) WriteTar(ctx context.Context, path string, archive io.Reader, options *TarOptions) (Totals, error) {
 	if options == nil {
 		options = &TarOptions{}
@@ -79,7 +79,7 @@ func (p *push) send(data *wire.DataWriter) error {
 		if p.left.MaxEntries--; p.left.MaxEntries < 0 {
 			return fmt.Errorf("archive: %w: more than %d entries", machine.ErrTooLarge, wire.MaxScanned)
 		}
-		node, err := nodeOf(header)
+		node, err := nodeOf(header, p.left.Links)
 		switch {
 		case err != nil && p.skip:
 			p.note(header.Name, err)
@@ -102,7 +102,7 @@ func (p *push) sendNode(node *wire.FileNode, data *wire.DataWriter) error {
 	if err := wire.WriteJSON(p.op, wire.FrameNode, node); err != nil {
 		return err
 	}
-	if node.Kind == KindDir {
+	if node.Kind != KindFile {
 		return nil
 	}
 	return copyData(data, p.archive)
@@ -120,9 +120,11 @@ var tarRefusals = map[byte]error{
 	tar.TypeChar: machine.ErrDevice, tar.TypeBlock: machine.ErrDevice,
 }
 
-// nodeOf is the node that a header stands for, or nil if it stands for nothing.
-func nodeOf(h *tar.Header) (*wire.FileNode, error) {
-	if err := tarRefusals[h.Typeflag]; err != nil {
+// nodeOf is the node that a header stands for, or nil if it stands for nothing. With links
+// it may be a symbolic one.
+func nodeOf(h *tar.Header, links bool) (*wire.FileNode, error) {
+	isLink := links && h.Typeflag == tar.TypeSymlink
+	if err := tarRefusals[h.Typeflag]; err != nil && !isLink {
 		return nil, err
 	}
 	node := &wire.FileNode{Kind: KindFile, Mode: uint32(h.FileInfo().Mode().Perm()), MtimeNs: h.ModTime.UnixNano(), Size: h.Size}
@@ -130,6 +132,11 @@ func nodeOf(h *tar.Header) (*wire.FileNode, error) {
 	case tar.TypeReg, tar.TypeGNUSparse:
 	case tar.TypeDir:
 		node.Kind, node.Size = KindDir, 0
+	case tar.TypeSymlink:
+		node.Kind, node.Size, node.Target = KindSymlink, 0, wire.Text(h.Linkname)
+		if !wire.ValidTarget(node.Target) {
+			return nil, machine.ErrSymlink
+		}
 	case tar.TypeXGlobalHeader:
 		return nil, nil //nolint:nilnil // nothing, and nothing wrong
 	default:

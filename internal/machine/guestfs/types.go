@@ -236,6 +236,9 @@ type TarOptions struct {
 	// SkipRefused leaves files out that are refused, and lists them in Totals.
 	// Otherwise the first ends the operation.
 	SkipRefused bool
+	// Links makes symbolic links part of the tree, as links; they are refused
+	// otherwise. A guest without wire.FeatureTreeLinks fails with ErrUnsupported.
+	Links bool
 	// Exclude are globs, as in SearchOptions. Only for ReadTar.
 	Exclude []string
 	// MkdirAll makes the directory that WriteTar unpacks into.

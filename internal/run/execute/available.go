@@ -57,8 +57,11 @@ func (e *Executor) canProvide(ctx context.Context, v *run.Variant) error {
 	if err != nil {
 		return err
 	}
-	if backend == provide.BackendLinux {
+	switch backend {
+	case provide.BackendLinux:
 		return e.inStore(ctx, v.Image)
+	case provide.BackendKubernetes: // its nodes pull images, and only they know which they have
+		return nil
 	}
 	engine, err := e.ImageEngine(ctx, backend)
 	if err != nil {

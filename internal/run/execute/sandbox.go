@@ -209,7 +209,7 @@ func pinned(m run.Mount) (sandbox.Mount, error) {
 		return sandbox.Mount{}, fmt.Errorf("%s does not exist", m.Source)
 	}
 	return sandbox.Mount{
-		Source: facts.Canonical, Target: m.Target, ReadOnly: true, Kind: sandbox.MountBind, Device: facts.Device, Inode: facts.Inode,
+		Source: facts.Canonical, Target: m.Target, ReadOnly: true, Kind: sandbox.MountProgram, Device: facts.Device, Inode: facts.Inode,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -58,13 +59,14 @@ func kindGaps(spec *sandbox.Spec) []sandbox.Gap {
 }
 
 // mountGaps are the directories of this host, which a cluster does not have. Private
-// copies are sent and fetched.
+// copies are sent and fetched, programs of runs are sent.
 func mountGaps(spec *sandbox.Spec) (gaps []sandbox.Gap) {
 	for _, m := range spec.Mounts {
 		switch {
 		case m.Overlay != nil:
 			gaps = append(gaps, sandbox.Gap{Field: "overlay.kind", Reason: m.Source + " is to be seen through an overlay, and the cluster does not have that directory",
 				Remedy: "set sandbox.workspaceAccess to none, which works on a private copy"})
+		case isProgram(&m):
 		case !m.Enclosed || m.ReadOnly:
 			gaps = append(gaps, sandbox.Gap{Field: "sandbox.workspaceAccess", Reason: m.Source + " is a directory of this host, which the cluster does not have",
 				Remedy: "set sandbox.workspaceAccess to none, which works on a private copy, and remove docker.binds"})
@@ -78,6 +80,13 @@ func mountGaps(spec *sandbox.Spec) (gaps []sandbox.Gap) {
 			Remedy: "leave out inspect and secrets of sandbox.egress, or build the certificates into the image"})
 	}
 	return gaps
+}
+
+// isProgram reports whether a mount is a single program of a run, of which each pod gets a
+// copy.
+func isProgram(m *sandbox.Mount) bool {
+	info, err := os.Stat(m.Source)
+	return m.Kind == sandbox.MountProgram && err == nil && info.Mode().IsRegular()
 }
 
 // targetGaps are paths inside that belong to others.

@@ -27,7 +27,8 @@ const (
 type copied struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
-	Keep   bool   `json:"keep"` // what is changed inside is brought back
+	Keep   bool   `json:"keep"`           // what is changed inside is brought back
+	File   bool   `json:"file,omitempty"` // Source is one file
 }
 
 // newLease is the Lease of a sandbox that is about to be made.
@@ -140,7 +141,7 @@ func copiesIn(lease *coordinationv1.Lease) (copies []copied, err error) {
 func copiesOf(spec *sandbox.Spec) []copied {
 	copies := []copied{}
 	for _, m := range spec.Mounts {
-		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: !m.ReadOnly})
+		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: !m.ReadOnly, File: isProgram(&m)})
 	}
 	return copies
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 const (
 	// guestSize bounds the volume with the guest, which has some 5 MB.
 	guestSize = "32Mi"
+	// programSize bounds the volume with the program of a run.
+	programSize = "512Mi"
 	// wireSize bounds the volume with the guest's socket.
 	wireSize = "1Mi"
 	// tmpfsShare is the part of the memory limit that temporary file systems without a
@@ -36,6 +39,10 @@ func volumesOf(spec *sandbox.Spec, s *kubekeys.Settings) (volumes []corev1.Volum
 		return nil, nil, fmt.Errorf("kubernetes.workspaceSize %q: %w", s.WorkspaceSize, err)
 	}
 	for i, m := range spec.Mounts {
+		if isProgram(&m) {
+			add("copy-"+strconv.Itoa(i), path.Dir(m.Target), false, onDisk(resource.MustParse(programSize)))
+			continue
+		}
 		add("copy-"+strconv.Itoa(i), m.Target, false, onDisk(room))
 	}
 	for i, t := range spec.Tmpfs {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/hostpath/archive"
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
+	"github.com/atoll-run/atoll/internal/machine/guestfs/hosttree"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -41,42 +42,13 @@ func (s *ReadySandbox) CopyOut(ctx context.Context, c Copy) (skipped []string, e
 // CopyOut copies out of files that a sandbox has, as ReadySandbox.CopyOut does.
 func CopyOut(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
-		totals, err := readTar(ctx, files, inside, c.Stream)
-		return refused(totals), err
+		return hosttree.Read(ctx, files, inside, c.Stream)
 	}
 	target, err := outTarget(inside, c)
 	if err != nil {
 		return nil, err
 	}
-	r, w := io.Pipe()
-	read := make(chan error, 1)
-	var totals guestfs.Totals
-	go func() {
-		var err error
-		totals, err = readTar(ctx, files, inside, w)
-		_ = w.CloseWithError(err)
-		read <- err
-	}()
-	unpacked := archive.Unpack(ctx, r, target)
-	if unpacked == nil {
-		_, _ = io.Copy(io.Discard, r) // what follows the archive's end
-	}
-	_ = r.CloseWithError(unpacked)
-	if err := <-read; err != nil && !errors.Is(err, unpacked) {
-		return nil, err // why the archive ended is why it could not be unpacked
-	}
-	return refused(totals), unpacked
-}
-
-// readTar leaves out what is below inside and cannot be copied; inside itself
-// must be something that can.
-func readTar(ctx context.Context, files *guestfs.Files, inside string, w io.Writer) (guestfs.Totals, error) {
-	totals, err := files.ReadTar(ctx, inside, w, &guestfs.TarOptions{SkipRefused: true})
-	if err == nil && totals.Files+totals.Dirs == 0 && len(totals.RefusedNames) > 0 {
-		err = fmt.Errorf("%s %w", inside, totals.RefusedNames[0].Err)
-		totals = guestfs.Totals{}
-	}
-	return totals, err
+	return hosttree.Fetch(ctx, files, inside, target)
 }
 
 // outTarget is where a copy goes on the host.
@@ -119,7 +91,7 @@ func (s *ReadySandbox) CopyIn(ctx context.Context, c Copy) (skipped []string, er
 func CopyIn(ctx context.Context, files *guestfs.Files, inside string, c Copy) (skipped []string, err error) {
 	if c.Host == Stream {
 		totals, err := files.WriteTar(ctx, inside, c.Stream, &guestfs.TarOptions{SkipRefused: true, MkdirAll: true})
-		return refused(totals), err
+		return hosttree.Refused(totals), err
 	}
 	info, err := os.Stat(c.Host)
 	if err != nil {
@@ -129,7 +101,7 @@ func CopyIn(ctx context.Context, files *guestfs.Files, inside string, c Copy) (s
 	if err != nil {
 		return nil, err
 	}
-	return send(ctx, files, c.Host, dir, top)
+	return hosttree.Send(ctx, files, archive.Source{Path: c.Host, Top: top}, dir)
 }
 
 // inTarget is the directory inside that a copy goes into, and the name that it
@@ -152,34 +124,6 @@ func inTarget(ctx context.Context, files *guestfs.Files, inside string, c Copy, 
 		return inside, filepath.Base(c.Host), nil
 	}
 	return path.Dir(inside), path.Base(inside), nil
-}
-
-// send packs on this side what is unpacked on the other.
-func send(ctx context.Context, files *guestfs.Files, host, dir, top string) (skipped []string, err error) {
-	r, w := io.Pipe()
-	packed := make(chan error, 1)
-	go func() {
-		var err error
-		skipped, err = archive.Pack(ctx, host, top, w)
-		_ = w.CloseWithError(err)
-		packed <- err
-	}()
-	totals, written := files.WriteTar(ctx, dir, r, &guestfs.TarOptions{SkipRefused: true, MkdirAll: true})
-	_ = r.CloseWithError(written)
-	if err := <-packed; err != nil && !errors.Is(err, written) {
-		return skipped, err
-	}
-	return append(skipped, refused(totals)...), written
-}
-
-func refused(t guestfs.Totals) (names []string) {
-	for _, r := range t.RefusedNames {
-		names = append(names, fmt.Sprintf("%s %v", r.Path, r.Err))
-	}
-	if more := t.Refused - len(t.RefusedNames); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return names
 }
 
 // reach finds a path of the sandbox among what the host may reach there.

@@ -1,4 +1,4 @@
-package kube
+package hosttree
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/need"
 )
 
-// TestReplaceKeepsTheOwner: a directory that was fetched belongs to whom the old one did.
-func TestReplaceKeepsTheOwner(t *testing.T) {
+// TestExchangeKeepsTheOwner: a directory that was fetched belongs to whom the old one did.
+func TestExchangeKeepsTheOwner(t *testing.T) {
 	need.Root(t, "it gives files away")
 	base := t.TempDir()
 	dir, fresh := filepath.Join(base, "copy"), filepath.Join(base, "fresh")
@@ -25,7 +25,7 @@ func TestReplaceKeepsTheOwner(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(fresh, "f"), []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(dir, fresh); err != nil {
+	if err := exchange(dir, fresh); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(dir)
@@ -35,7 +35,10 @@ func TestReplaceKeepsTheOwner(t *testing.T) {
 	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 1000 || owner.Gid != 1001 || info.Mode().Perm() != 0o700 {
 		t.Errorf("owner %d:%d, mode %v", owner.Uid, owner.Gid, info.Mode())
 	}
-	if left, err := os.ReadDir(base); len(left) != 1 || err != nil {
-		t.Errorf("left: %v, %v", left, err)
+	if text, err := os.ReadFile(filepath.Join(dir, "f")); string(text) != "new" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if old, err := os.ReadDir(fresh); len(old) != 0 || err != nil {
+		t.Errorf("where the new one was: %v, %v", old, err)
 	}
 }
