@@ -181,8 +181,11 @@ func (d *Doctor) checkEngine(ctx context.Context) []Check {
 	if err != nil {
 		return []Check{failedWith("engine", err)}
 	}
-	if backend == provide.BackendLinux {
+	switch backend {
+	case provide.BackendLinux:
 		return d.checkLinux(ctx, p, choice)
+	case provide.BackendKubernetes:
+		return d.checkElsewhere(ctx, p, backend)
 	}
 	rt, err := d.Engine(ctx, backend)
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 // checkKernel reports ring by ring what the kernel gives every sandbox: the
 // same rings that `atoll sandbox verify` tries in a live one.
 func (d *Doctor) checkKernel(context.Context) []Check {
+	if d.elsewhere() {
+		return nil
+	}
 	var checks []Check
 	for _, c := range verify.Kernel() {
 		status := map[verify.Status]CheckStatus{verify.OK: CheckOK, verify.Note: CheckWarning, verify.Gap: CheckFailed}[c.Status]
@@ -24,7 +27,7 @@ func (d *Doctor) checkKernel(context.Context) []Check {
 // everybody who may make a sandbox may make control groups.
 func (d *Doctor) checkLimits(ctx context.Context) []Check {
 	rt, err := d.Linux()
-	if err != nil {
+	if err != nil || d.elsewhere() {
 		return nil // checkEngine says why
 	}
 	anyhow := rt.Check(ctx, &sandbox.Spec{Network: "none"})

@@ -151,6 +151,8 @@ type explainedSandbox struct {
 	Networked *networkedHalf `json:"networked,omitzero"`
 	// Overlays are the directories whose changes are kept apart.
 	Overlays []provide.OverlayChoice `json:"overlays,omitzero"`
+	// Cluster is what the settings of the cluster add; nil unless sandboxes are pods.
+	Cluster *explainedCluster `json:"kubernetes,omitzero"`
 	// Drift is how the private copy differs from what it was made from.
 	Drift workspace.Drift `json:"drift,omitzero"`
 }
@@ -209,7 +211,7 @@ func explainSandbox(ctx context.Context, s *provide.Settings, p *plan.Plan, back
 			Passed:  console.OrEmpty(slices.Sorted(maps.Keys(p.Env.Passed))),
 			Blocked: console.OrEmpty(p.Env.Blocked), Warnings: console.OrEmpty(p.Env.Warnings),
 		},
-		Browser: box.Browser, Prune: box.Prune, Networked: explainPair(p),
+		Browser: box.Browser, Prune: box.Prune, Networked: explainPair(p), Cluster: explainCluster(s, p, backend),
 	}
 }
 

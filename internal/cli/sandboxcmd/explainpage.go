@@ -126,6 +126,7 @@ func (pg *page) walls() {
 	}
 	pg.fact("system calls", seccomp+" filter, no new privileges", "sandbox.docker.seccompProfile")
 	pg.limits(d)
+	pg.cluster()
 }
 
 // network says what can be reached, and from where if there are two halves.

@@ -122,7 +122,7 @@ func TestSuite(t *testing.T) {
 			t.Cleanup(func() { _ = r.Close() })
 			return r
 		},
-		Image: testImage, Workdir: "/workspace", Walls: true, Copies: true, Refused: []string{"docker.pidsLimit", "docker.ulimits"},
+		Image: testImage, Workdir: "/workspace", Walls: true, Copies: true, Parallel: true, Refused: []string{"docker.pidsLimit", "docker.ulimits"},
 	})
 }
 

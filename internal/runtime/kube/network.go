@@ -21,9 +21,9 @@ import (
 const (
 	noteNetwork = "atoll.dev/network"
 
-	networkOwn     = "own"             // its processes have a network namespace of their own
-	networkPolicy  = "policy (probed)" // a NetworkPolicy, and nothing was reached when it was tried
-	networkCluster = "cluster"         // nothing: it was asked for the pod's network
+	networkOwn     = kubekeys.NetworkOwn
+	networkPolicy  = kubekeys.NetworkPolicy
+	networkCluster = kubekeys.NetworkCluster
 )
 
 const (
@@ -40,13 +40,7 @@ const (
 
 // networkOf is what keeps a sandbox from the cluster's network.
 func networkOf(spec *sandbox.Spec, s *kubekeys.Settings) string {
-	switch {
-	case spec.Network != "none":
-		return networkCluster
-	case s.SeccompProfile != "":
-		return networkOwn
-	}
-	return networkPolicy
+	return s.NetworkRing(spec.Network)
 }
 
 // networkGaps are networks that pods do not have, and the want of one that nothing

@@ -20,7 +20,7 @@ var kernelTrees = map[string][]string{
 }
 
 // engineFiles are what engines mount into every container.
-var engineFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv", internalTarget}
+var engineFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv", "/dev/termination-log", internalTarget}
 
 // hostPrograms are where the host's own programs are shown, if they are the
 // image: read-only, and settings among them covered.

@@ -13,7 +13,7 @@ import (
 // sharedByEngines are namespaces that an engine may share with the host, however
 // it is asked: users unless it maps them, clocks, which nothing inside can set,
 // and Podman's groups on version 1. The embedded runtime makes all itself.
-var sharedByEngines = map[string][]string{"docker": {"user", "time"}, "podman": {"user", "cgroup", "time"}}
+var sharedByEngines = map[string][]string{"docker": {"user", "time"}, "podman": {"user", "cgroup", "time"}, pods: {"user", "cgroup", "time"}}
 
 func checkNamespaces(e *Evidence) []Check {
 	const ring = "namespaces"
@@ -52,13 +52,20 @@ const internalTarget = "/.atoll"
 
 func checkFiles(e *Evidence) []Check {
 	const ring = "files"
-	var open []string
+	var open, left []string
 	for _, attempt := range e.Inside.Paths {
-		if attempt.Error == "" {
+		switch {
+		case attempt.Error != "":
+		case leftToNodes(e, attempt.Name):
+			left = append(left, attempt.Name)
+		default:
 			open = append(open, attempt.Name)
 		}
 	}
 	checks := []Check{compare(ring, "what belongs to the machine", len(open) == 0 && len(e.Inside.Paths) >= minPaths, "masked or read-only", yesNo(len(open) == 0, "masked or read-only", "open: "+listed(open)))}
+	if len(left) > 0 {
+		checks = append(checks, note(ring, "left to the nodes", "as their container runtime masks it", "open: "+listed(left)))
+	}
 	if !e.Spec.ReadOnlyRoot {
 		return append(checks, note(ring, "root", "writable", yesNo(isReadOnly(e.Inside.Mounts, "/"), "read-only", "writable")))
 	}
@@ -121,7 +128,7 @@ func checkMounts(e *Evidence) []Check {
 func checkTmpfs(ring string, e *Evidence, t sandbox.Tmpfs) Check {
 	found, ok := topMount(e.Inside.Mounts, t.Target)
 	asked := strings.Split(t.Options, ",")
-	holds := ok && found.Type == "tmpfs" && (slices.Contains(asked, "suid") || hasOption(found, "nosuid"))
+	holds := ok && found.Type == "tmpfs" && (slices.Contains(asked, "suid") || ignoresSetUserID(e, hasOption(found, "nosuid")))
 	promised := "in memory, no set-user-ID"
 	if size := sizeOf(asked); size > 0 {
 		got := sizeOf(strings.Split(found.Options, ","))

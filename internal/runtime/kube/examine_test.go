@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// examined is what Examine finds of a plain sandbox, by name.
+func examined(t *testing.T, s *kubekeys.Settings, user string) map[string]sandbox.Finding {
+	t.Helper()
+	r := testRuntime(t, s)
+	if user != "" {
+		known, err := connect(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known.config.Impersonate.UserName = user
+		if r.known, err = reconnect(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := testSpec()
+	spec.Image, spec.Limits, spec.Network = testImage, sandbox.Limits{Memory: 256 << 20}, "none"
+	found := map[string]sandbox.Finding{}
+	for _, f := range r.Examine(t.Context(), spec) {
+		found[f.Name] = f
+	}
+	return found
+}
+
+// wantFinding fails unless something of that level was found, with words in it.
+func wantFinding(t *testing.T, found map[string]sandbox.Finding, name string, level sandbox.FindingLevel, detail, remedy string) {
+	t.Helper()
+	f := found[name]
+	if f.Level != level || !strings.Contains(f.Detail, detail) || !strings.Contains(f.Remedy, remedy) {
+		t.Errorf("%s: %+v of %v", name, f, found)
+	}
+}
+
+// TestExamine: a cluster that has everything is found fine, by a pod that is gone after.
+func TestExamine(t *testing.T) {
+	s := clusterSettings(t)
+	s.PodPidsLimit = 512 // as scripts/test-cluster.sh has it
+	found := examined(t, s, "")
+	wantFinding(t, found, "cluster", sandbox.FindingOK, "v1.34", "")
+	wantFinding(t, found, "rights", sandbox.FindingOK, "all 17 verbs", "")
+	wantFinding(t, found, "pod security", sandbox.FindingOK, "restricted", "")
+	wantFinding(t, found, "pod", sandbox.FindingOK, "ran on node", "")
+	wantFinding(t, found, "network", sandbox.FindingOK, "own", "")
+	wantFinding(t, found, "processes", sandbox.FindingOK, "at most 512", "")
+	if left, err := testRuntime(t, s).List(t.Context()); len(left) > 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestExamineFindsWhatIsMissing: each thing that a cluster lacks is named with its remedy.
+func TestExamineFindsWhatIsMissing(t *testing.T) {
+	base := clusterSettings(t)
+	for name, c := range map[string]struct {
+		settings                    func(*kubekeys.Settings)
+		user, where, detail, remedy string
+	}{
+		"kubeconfig":    {settings: func(s *kubekeys.Settings) { s.Kubeconfig = "/nowhere" }, where: "cluster", detail: "no kubeconfig", remedy: "KUBECONFIG"},
+		"rights":        {user: "nobody", where: "rights: leases", detail: "get, list, watch, create, update, patch, delete", remedy: "Role"},
+		"exec":          {user: "nobody", where: "rights: pods/exec", detail: "get, create", remedy: "deploy/kubernetes"},
+		"runtime class": {settings: func(s *kubekeys.Settings) { s.RuntimeClass = "nothing" }, where: "pod", detail: "nothing", remedy: "kubernetes.runtimeClass"},
+		"account":       {settings: func(s *kubekeys.Settings) { s.ServiceAccount = "nobody" }, where: "pod", detail: "nobody", remedy: "kubernetes.serviceAccount"},
+		"profile":       {settings: func(s *kubekeys.Settings) { s.SeccompProfile = "not/there.json" }, where: "pod", detail: "not/there.json", remedy: "kubernetes.seccompProfile"},
+		"network":       {settings: func(s *kubekeys.Settings) { s.SeccompProfile = "" }, where: "docker.network", detail: "nothing keeps a pod", remedy: "kubernetes.trustNetworkPolicy"},
+		"policy":        {settings: func(s *kubekeys.Settings) { s.SeccompProfile, s.TrustNetworkPolicy = "", true }, where: "pod", detail: "reaches", remedy: "NetworkPolicy"},
+		"processes":     {settings: func(s *kubekeys.Settings) { s.PodPidsLimit = 100 }, where: "processes", detail: "started 116 processes", remedy: "podPidsLimit"},
+		"namespace":     {settings: func(s *kubekeys.Settings) { s.Namespace = "atoll-nowhere" }, where: "namespace", detail: "atoll-nowhere", remedy: "kubernetes.namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			settings := *base
+			if c.settings != nil {
+				c.settings(&settings)
+			}
+			wantFinding(t, examined(t, &settings, c.user), c.where, sandbox.FindingFailed, c.detail, c.remedy)
+		})
+	}
+}
+
+// TestExamineLevels: a namespace without a level is a warning, one that is full a failure.
+func TestExamineLevels(t *testing.T) {
+	s := clusterSettings(t)
+	c, err := connect(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, err := c.api.Resource(namespaces).Get(t.Context(), s.Namespace, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	space.SetLabels(nil)
+	if _, err := c.api.Resource(namespaces).Update(t.Context(), space, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	quota := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "none"}, "spec": map[string]any{"hard": map[string]any{"pods": "0"}},
+	}}
+	if _, err := c.of(schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	found := examined(t, s, "")
+	wantFinding(t, found, "pod security", sandbox.FindingWarning, "level none", "kubectl label")
+	wantFinding(t, found, "pod", sandbox.FindingFailed, "quota", "")
+}

@@ -1,0 +1,102 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	// trialTimeout bounds the trial beyond the time that a pod may take to run.
+	trialTimeout = time.Minute
+	// extraProcesses is how many processes beyond the limit a trial starts.
+	extraProcesses = 16
+	// maxTrialProcesses is the highest limit that is tried: each process takes memory.
+	maxTrialProcesses = 2048
+)
+
+// trial makes a pod of a sandbox, without the directories, and removes it: only a node
+// can tell whether it has the images, the profile of system calls and a limit of processes.
+func (r *Runtime) trial(ctx context.Context, spec *sandbox.Spec) []sandbox.Finding {
+	ctx, cancel := context.WithTimeout(ctx, r.startTimeout()+trialTimeout)
+	defer cancel()
+	tried := *spec
+	tried.Name, tried.Mounts, tried.Workdir = "doctor-"+strings.ToLower(rand.Text()), nil, "/"
+	began := time.Now()
+	made, err := r.Create(ctx, &tried)
+	if err != nil {
+		return []sandbox.Finding{notFine("pod", err)}
+	}
+	found, err := r.examineSandbox(ctx, made.(*Instance), began)
+	if err = errors.Join(err, made.(*Instance).removeNow(ctx)); err != nil {
+		found = append(found, notFine("pod", err))
+	}
+	return found
+}
+
+// examineSandbox starts the sandbox of a trial and looks at it.
+func (r *Runtime) examineSandbox(ctx context.Context, i *Instance, began time.Time) ([]sandbox.Finding, error) {
+	if err := i.Start(ctx); err != nil {
+		return nil, err
+	}
+	m := machine.New(i.Dial, &machine.Options{Log: r.logger})
+	defer m.Close()
+	if _, err := m.Info(ctx); err != nil {
+		return nil, err
+	}
+	found := []sandbox.Finding{fine("pod", "one ran on %s after %.1f s", i.currentPod().Spec.NodeName, time.Since(began).Seconds())}
+	ring, err := r.examineNetwork(ctx, i, m)
+	if err != nil {
+		return found, err
+	}
+	pids, err := r.examinePids(ctx, m)
+	return append(append(found, ring...), pids...), err
+}
+
+// examineNetwork tries from inside what keeps the sandbox from the network.
+func (r *Runtime) examineNetwork(ctx context.Context, i *Instance, m *machine.Machine) ([]sandbox.Finding, error) {
+	ring := i.current().Annotations[noteNetwork]
+	if ring == networkCluster {
+		return []sandbox.Finding{{Name: "network", Level: sandbox.FindingWarning, Detail: "sandboxes have the cluster's network", Remedy: "set docker.network to none, and name what is reached in sandbox.egress"}}, nil
+	}
+	c, err := r.cluster()
+	if err != nil {
+		return nil, err
+	}
+	reached, err := firstReached(ctx, m, probeTargets(c, i.currentPod()))
+	switch {
+	case err != nil:
+		return nil, err
+	case reached != "":
+		return []sandbox.Finding{{Name: "network", Level: sandbox.FindingFailed, Detail: "a sandbox reaches " + reached, Remedy: "check kubernetes.seccompProfile on the nodes, and the NetworkPolicy of the namespace"}}, nil
+	}
+	return []sandbox.Finding{fine("network", "none, by %s: nothing was reached from inside", ring)}, nil
+}
+
+// examinePids tries whether a node limits the processes of a pod as kubernetes.podPidsLimit
+// says that it does.
+func (r *Runtime) examinePids(ctx context.Context, m *machine.Machine) ([]sandbox.Finding, error) {
+	limit := r.settings.PodPidsLimit
+	if limit == 0 || limit > maxTrialProcesses {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 60 & i=$((i+1)); done; echo all of them", limit+extraProcesses)
+	if _, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Dir: "/", Stdout: &out, Timeout: trialTimeout / 2, EndTree: true}); err != nil {
+		return nil, err
+	}
+	if strings.Contains(out.String(), "all of them") {
+		return []sandbox.Finding{{
+			Name: "processes", Level: sandbox.FindingFailed, Detail: fmt.Sprintf("a pod started %d processes, although kubernetes.podPidsLimit is %d", limit+extraProcesses, limit),
+			Remedy: fmt.Sprintf("set podPidsLimit of the kubelets to %d, or correct kubernetes.podPidsLimit", limit),
+		}}, nil
+	}
+	return []sandbox.Finding{fine("processes", "a pod has at most %d", limit)}, nil
+}
