@@ -5,6 +5,8 @@
 #
 #   scripts/test-cluster.sh up [--nodes N]   build, start, load images; quick when done
 #   scripts/test-cluster.sh images           load the images and the filter of this tree again
+#   scripts/test-cluster.sh load IMAGE NAME  load an image of the test engine under a name
+#   scripts/test-cluster.sh build            build the programs only
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
 #   scripts/test-cluster.sh down             stop all of it and remove its state
@@ -205,6 +207,10 @@ network_up() {
 	local rule="PREROUTING -d $service_ip -p tcp --dport 443 -j DNAT --to-destination $link.2:6443"
 	# shellcheck disable=SC2086 # a rule is several words
 	inside iptables -w -t nat -C $rule 2>/dev/null || inside iptables -w -t nat -A $rule
+	# Pods reach servers of tests at the host's address, as this namespace.
+	rule="POSTROUTING -s 10.77.0.0/16 -d $link.1 -j MASQUERADE"
+	# shellcheck disable=SC2086
+	inside iptables -w -t nat -C $rule 2>/dev/null || inside iptables -w -t nat -A $rule
 }
 
 # bridge_up N: the bridge of a node's pods, whose address is the node's.
@@ -376,6 +382,14 @@ load() {
 	dk image inspect -f '{{.Id}}' "$image" >"$mark"
 }
 
+# load_as IMAGE NAME: into every node, under a full name.
+load_as() {
+	local n image=${1:?an image of the test engine} name=${2:?the name that pods use}
+	engine_env
+	dk tag "$image" "$name"
+	for ((n = 1; n <= $(nodes); n++)); do dk save "$name" | ct "$n" images import - >/dev/null; done
+}
+
 guest() { echo "$root/internal/runtime/guestbin/bin/atoll-guest-linux-$(go env GOARCH)"; }
 
 # guest_image: the image of this tree's guest. Trees that share a cluster have one each.
@@ -498,6 +512,7 @@ environment() {
 	echo "export ATOLL_TEST_KUBECONFIG=$dir/admin.kubeconfig"
 	echo "export ATOLL_TEST_KUBECTL=$dir/bin/kubectl"
 	echo "export ATOLL_TEST_CLUSTER_DIR=$dir"
+	echo "export ATOLL_TEST_CLUSTER_HOST=$link.1" # this machine, as pods reach it
 	[[ ! -e $(guest) ]] || echo "export ATOLL_TEST_GUEST_IMAGE=$(guest_image)"
 }
 
@@ -513,10 +528,12 @@ alone() {
 case ${1:-} in
 up | down | start | stop) alone "$@" ;;
 images) alone images_all ;;
+load) alone load_as "${@:2}" ;;
+build) alone build ;;
 status) status ;;
 env) environment ;;
 *)
-	sed -n '2,17p' "$0" | sed 's/^# \{0,1\}//' >&2
+	sed -n '2,19p' "$0" | sed 's/^# \{0,1\}//' >&2
 	exit 2
 	;;
 esac

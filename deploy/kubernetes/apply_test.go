@@ -21,14 +21,17 @@ type installation struct {
 	namespaces, rest          []object
 }
 
-// install applies every object, first as a question to the server.
-func install(t *testing.T) *installation {
+// install applies every object, first as a question to the server, each changed as a test
+// likes.
+func install(t *testing.T, change func(*installation, object)) *installation {
 	t.Helper()
 	c := clustertest.Shared(t)
 	name := fmt.Sprintf("deploy-%x", time.Now().UnixNano())
 	i := &installation{Cluster: c, gateway: name, sandboxes: name + "-sandboxes", nodes: name + "-nodes"}
 	for _, o := range parse(t, c, c.Kubectl(t, "", "kustomize", ".")) {
-		if o = i.renamed(t, o); o["kind"] == "Namespace" {
+		o = i.renamed(t, o)
+		change(i, o)
+		if o["kind"] == "Namespace" {
 			i.namespaces = append(i.namespaces, o)
 		} else {
 			i.rest = append(i.rest, o)
@@ -39,6 +42,16 @@ func install(t *testing.T) *installation {
 	i.Kubectl(t, list(t, i.rest), "apply", "--server-side", "--dry-run=server", "-f", "-")
 	i.Kubectl(t, list(t, i.rest), "apply", "--server-side", "-f", "-")
 	return i
+}
+
+// withoutPods makes an installation of objects alone: the images are not in the cluster.
+func withoutPods(_ *installation, o object) {
+	switch o["kind"] {
+	case "Deployment":
+		at(o, "spec")["replicas"] = 0
+	case "DaemonSet":
+		at(o, "spec", "template", "spec", "nodeSelector")["atoll.dev/sandbox"] = "none"
+	}
 }
 
 // renamed gives the namespaces, and what has no namespace, the names of this test.
@@ -78,7 +91,7 @@ func list(t *testing.T, objects []object) string {
 func account(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
 
 func TestOnCluster(t *testing.T) {
-	i := install(t)
+	i := install(t, withoutPods)
 	i.awaitPolicy(t)
 	t.Run("admission", i.testAdmission)
 	t.Run("rights", i.testRights)
