@@ -77,13 +77,14 @@ check: guest ## run the tests that need no root, no engine and no npm, in minute
 
 # What tests need is brought by several at once: much of it waits for the network.
 .PHONY: prepare
-prepare: engine build openclaw sdks vet
+prepare: engine build openclaw sdks vet cluster
 
 .PHONY: test
-test: ## run every test, on real engines (needs root)
+test: ## run every test, on real engines and a cluster (needs root)
 	@$(MAKE) --no-print-directory -j 3 -O prepare
 	@rm -f $(UNSTEADY)
-	$(TEST_ENV) $(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS)
+	eval "$$(scripts/test-cluster.sh env)" && $(TEST_ENV) $(TOOL) gotestsum --format standard-quiet --jsonfile $(TEST_EVENTS) $(RERUN_FLAGS) --packages '$(TEST_PACKAGES)' -- $(TEST_FLAGS); \
+		status=$$?; scripts/test-cluster.sh down && exit $$status
 	@! grep -F 'WARNING: DATA RACE' $(TEST_EVENTS)
 	cd scanner && go test $(GO_FLAGS) -count=1 .
 	@[ ! -s $(UNSTEADY) ] || { echo 'unsteady: these failed once and passed alone; find the cause, or add them to $(SEEN)'; cat $(UNSTEADY); }
@@ -150,7 +151,7 @@ lint: ## check style and the house rules (.golangci.yml)
 	$(LINT_ENV) $(TOOL) golangci-lint run --allow-serial-runners ./...
 
 .PHONY: cluster
-cluster: guest ## bring up the Kubernetes cluster that tests run on (needs root)
+cluster: engine guest ## bring up the Kubernetes cluster that tests run on (needs root)
 	scripts/test-cluster.sh up
 
 # Two nodes, in a directory of its own, so that one can be killed while other tests run.

@@ -42,13 +42,12 @@ func Program(tb testing.TB, name, pkg string) string {
 // tests, which scripts/test-cluster.sh starts.
 const Kubeconfig = "ATOLL_TEST_KUBECONFIG"
 
-// Cluster returns that path, and leaves the test out where there is none, also where all is
-// run: clusters have a target of their own.
+// Cluster returns that path, and leaves the test out where there is none.
 func Cluster(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv(Kubeconfig)
 	if path == "" {
-		tb.Skip("this test needs a cluster: run scripts/test-cluster.sh up, and set " + Kubeconfig)
+		Missing(tb, errors.New(`this test needs a cluster: run scripts/test-cluster.sh up, then eval "$(scripts/test-cluster.sh env)"`))
 	}
 	return path
 }

@@ -40,6 +40,9 @@ type Subject struct {
 	// Copies is set where a sandbox works on a copy of its workspace, which is brought
 	// back when it is stopped.
 	Copies bool
+	// Parallel is set where sandboxes are made elsewhere and tests mostly wait for
+	// them: then the cases of a group run beside each other.
+	Parallel bool
 }
 
 // stage is one test's installation: state directory, runtime, workspace.
@@ -71,7 +74,12 @@ func Run(t *testing.T, s Subject) {
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
-				t.Run(c.name, func(t *testing.T) { c.test(newStage(t, s)) })
+				t.Run(c.name, func(t *testing.T) {
+					if s.Parallel {
+						t.Parallel()
+					}
+					c.test(newStage(t, s))
+				})
 			}
 		})
 	}
