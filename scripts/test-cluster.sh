@@ -5,7 +5,7 @@
 #
 #   scripts/test-cluster.sh up [--nodes N]   build, start, load images; quick when done
 #   scripts/test-cluster.sh images           load the images and the filter of this tree again
-#   scripts/test-cluster.sh load IMAGE NAME  load an image of the test engine under a name
+#   scripts/test-cluster.sh load IMAGE…      load images of the test engine, by their full names
 #   scripts/test-cluster.sh build            build the programs only
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
@@ -382,12 +382,12 @@ load() {
 	dk image inspect -f '{{.Id}}' "$image" >"$mark"
 }
 
-# load_as IMAGE NAME: into every node, under a full name.
-load_as() {
-	local n image=${1:?an image of the test engine} name=${2:?the name that pods use}
+# load_named IMAGE…: into every node. Layers that they share are copied once.
+load_named() {
+	local n
+	(($# > 0)) || die "which images?"
 	engine_env
-	dk tag "$image" "$name"
-	for ((n = 1; n <= $(nodes); n++)); do dk save "$name" | ct "$n" images import - >/dev/null; done
+	for ((n = 1; n <= $(nodes); n++)); do dk save "$@" | ct "$n" images import - >/dev/null; done
 }
 
 guest() { echo "$root/internal/runtime/guestbin/bin/atoll-guest-linux-$(go env GOARCH)"; }
@@ -528,7 +528,7 @@ alone() {
 case ${1:-} in
 up | down | start | stop) alone "$@" ;;
 images) alone images_all ;;
-load) alone load_as "${@:2}" ;;
+load) alone load_named "${@:2}" ;;
 build) alone build ;;
 status) status ;;
 env) environment ;;

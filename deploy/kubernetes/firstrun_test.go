@@ -107,9 +107,8 @@ func loadImages(t *testing.T) {
 	}
 	build("Dockerfile", gatewayName, "--build-arg", "BASE_IMAGE="+sandboxImage)
 	build("guest.Dockerfile", guestName)
-	for name, image := range map[string]string{gatewayName: gatewayName, guestName: guestName, sandboxName: sandboxImage} {
-		command(t, root, "scripts/test-cluster.sh", "load", image, name)
-	}
+	command(t, root, "docker", "tag", sandboxImage, sandboxName)
+	command(t, root, "scripts/test-cluster.sh", "load", gatewayName, guestName, sandboxName)
 }
 
 func command(t *testing.T, dir, name string, args ...string) {
