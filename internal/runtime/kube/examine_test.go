@@ -35,12 +35,13 @@ func examined(t *testing.T, s *kubekeys.Settings, user string) map[string]sandbo
 	return found
 }
 
-// wantFinding fails unless something of that level was found, with words in it.
-func wantFinding(t *testing.T, found map[string]sandbox.Finding, name string, level sandbox.FindingLevel, detail, remedy string) {
+// wantFinding fails unless something of that name and level was found, with the words of
+// want in it.
+func wantFinding(t *testing.T, found map[string]sandbox.Finding, want sandbox.Finding) {
 	t.Helper()
-	f := found[name]
-	if f.Level != level || !strings.Contains(f.Detail, detail) || !strings.Contains(f.Remedy, remedy) {
-		t.Errorf("%s: %+v of %v", name, f, found)
+	f := found[want.Name]
+	if f.Level != want.Level || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Remedy, want.Remedy) {
+		t.Errorf("want %+v, found %v", want, found)
 	}
 }
 
@@ -49,12 +50,12 @@ func TestExamine(t *testing.T) {
 	s := clusterSettings(t)
 	s.PodPidsLimit = 512 // as scripts/test-cluster.sh has it
 	found := examined(t, s, "")
-	wantFinding(t, found, "cluster", sandbox.FindingOK, "v1.34", "")
-	wantFinding(t, found, "rights", sandbox.FindingOK, "all 17 verbs", "")
-	wantFinding(t, found, "pod security", sandbox.FindingOK, "restricted", "")
-	wantFinding(t, found, "pod", sandbox.FindingOK, "ran on node", "")
-	wantFinding(t, found, "network", sandbox.FindingOK, "own", "")
-	wantFinding(t, found, "processes", sandbox.FindingOK, "at most 512", "")
+	wantFinding(t, found, sandbox.Finding{Name: "cluster", Level: sandbox.FindingOK, Detail: "v1.34", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "rights", Level: sandbox.FindingOK, Detail: "all 17 verbs", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "pod security", Level: sandbox.FindingOK, Detail: "restricted", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingOK, Detail: "ran on node", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "network", Level: sandbox.FindingOK, Detail: "own", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "processes", Level: sandbox.FindingOK, Detail: "at most 512", Remedy: ""})
 	if left, err := testRuntime(t, s).List(t.Context()); len(left) > 0 || err != nil {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -84,7 +85,7 @@ func TestExamineFindsWhatIsMissing(t *testing.T) {
 			if c.settings != nil {
 				c.settings(&settings)
 			}
-			wantFinding(t, examined(t, &settings, c.user), c.where, sandbox.FindingFailed, c.detail, c.remedy)
+			wantFinding(t, examined(t, &settings, c.user), sandbox.Finding{Name: c.where, Level: sandbox.FindingFailed, Detail: c.detail, Remedy: c.remedy})
 		})
 	}
 }
@@ -111,6 +112,6 @@ func TestExamineLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := examined(t, s, "")
-	wantFinding(t, found, "pod security", sandbox.FindingWarning, "level none", "kubectl label")
-	wantFinding(t, found, "pod", sandbox.FindingFailed, "quota", "")
+	wantFinding(t, found, sandbox.Finding{Name: "pod security", Level: sandbox.FindingWarning, Detail: "level none", Remedy: "kubectl label"})
+	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingFailed, Detail: "quota", Remedy: ""})
 }

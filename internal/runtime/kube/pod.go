@@ -81,9 +81,19 @@ func installer(s *kubekeys.Settings) corev1.Container {
 		Command:         []string{"/guest", "install", guestHome},
 		SecurityContext: confined(account{installUser, installUser}, true),
 		VolumeMounts:    []corev1.VolumeMount{{Name: installName, MountPath: guestHome}},
-		Resources:       equalResources(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}),
+		Resources:       installerResources(),
 		// What it says when it cannot is the reason in the pod's status.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}
+
+// installerResources let the installer be quick without keeping room on a node that the
+// sandbox itself has no use for.
+func installerResources() corev1.ResourceRequirements {
+	memory := resource.MustParse("64Mi")
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memory},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: memory},
 	}
 }
 

@@ -13,15 +13,19 @@ func TestPods(t *testing.T) {
 		spoil   func(*Evidence)
 		holds   bool
 	}{
-		"clocks of the node":         {pods, func(e *Evidence) { e.Inside.Namespaces["time"] = e.Host["time"] }, true},
-		"network of the node":        {pods, func(e *Evidence) { e.Inside.Namespaces["net"] = e.Host["net"] }, false},
-		"pressure":                   {pods, func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "write /proc/pressure/memory"} }, true},
-		"pressure, in a container":   {"docker", func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "write /proc/pressure/memory"} }, false},
-		"keys":                       {pods, func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "read /proc/kcore"} }, false},
-		"memory":                     {pods, func(e *Evidence) { e.Inside.Mounts[1].Options = "rw,size=1024k" }, true},
-		"memory and new privileges":  {pods, func(e *Evidence) { e.Inside.Mounts[1].Options, e.Inside.Self.NoNewPrivs = "rw,size=1024k", false }, false},
-		"file of the kubelet":        {pods, func(e *Evidence) { e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/dev/termination-log", Type: "ext4"}) }, true},
-		"another file of the node's": {pods, func(e *Evidence) { e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/dev/node", Type: "ext4"}) }, false},
+		"clocks of the node":        {pods, func(e *Evidence) { e.Inside.Namespaces["time"] = e.Host["time"] }, true},
+		"network of the node":       {pods, func(e *Evidence) { e.Inside.Namespaces["net"] = e.Host["net"] }, false},
+		"pressure":                  {pods, func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "write /proc/pressure/memory"} }, true},
+		"pressure, in a container":  {"docker", func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "write /proc/pressure/memory"} }, false},
+		"keys":                      {pods, func(e *Evidence) { e.Inside.Paths[0] = findings.Attempt{Name: "read /proc/kcore"} }, false},
+		"memory":                    {pods, func(e *Evidence) { e.Inside.Mounts[1].Options = "rw,size=1024k" }, true},
+		"memory and new privileges": {pods, func(e *Evidence) { e.Inside.Mounts[1].Options, e.Inside.Self.NoNewPrivs = "rw,size=1024k", false }, false},
+		"file of the kubelet": {pods, func(e *Evidence) {
+			e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/dev/termination-log", Type: "ext4"})
+		}, true},
+		"another file of the node's": {pods, func(e *Evidence) {
+			e.Inside.Mounts = append(e.Inside.Mounts, findings.Mount{Target: "/dev/node", Type: "ext4"})
+		}, false},
 	} {
 		e := sound()
 		e.Spec.Backend = c.backend
