@@ -50,12 +50,12 @@ func TestExamine(t *testing.T) {
 	s := clusterSettings(t)
 	s.PodPidsLimit = 512 // as scripts/test-cluster.sh has it
 	found := examined(t, s, "")
-	wantFinding(t, found, sandbox.Finding{Name: "cluster", Level: sandbox.FindingOK, Detail: "v1.34", Remedy: ""})
-	wantFinding(t, found, sandbox.Finding{Name: "rights", Level: sandbox.FindingOK, Detail: "all 17 verbs", Remedy: ""})
-	wantFinding(t, found, sandbox.Finding{Name: "pod security", Level: sandbox.FindingOK, Detail: "restricted", Remedy: ""})
-	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingOK, Detail: "ran on node", Remedy: ""})
-	wantFinding(t, found, sandbox.Finding{Name: "network", Level: sandbox.FindingOK, Detail: "own", Remedy: ""})
-	wantFinding(t, found, sandbox.Finding{Name: "processes", Level: sandbox.FindingOK, Detail: "at most 512", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "cluster", Level: sandbox.FindingOK, Detail: "v1.34"})
+	wantFinding(t, found, sandbox.Finding{Name: "rights", Level: sandbox.FindingOK, Detail: "all 17 verbs"})
+	wantFinding(t, found, sandbox.Finding{Name: "pod security", Level: sandbox.FindingOK, Detail: "restricted"})
+	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingOK, Detail: "ran on node"})
+	wantFinding(t, found, sandbox.Finding{Name: "network", Level: sandbox.FindingOK, Detail: "own"})
+	wantFinding(t, found, sandbox.Finding{Name: "processes", Level: sandbox.FindingOK, Detail: "at most 512"})
 	if left, err := testRuntime(t, s).List(t.Context()); len(left) > 0 || err != nil {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -113,5 +113,5 @@ func TestExamineLevels(t *testing.T) {
 	}
 	found := examined(t, s, "")
 	wantFinding(t, found, sandbox.Finding{Name: "pod security", Level: sandbox.FindingWarning, Detail: "level none", Remedy: "kubectl label"})
-	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingFailed, Detail: "quota", Remedy: ""})
+	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingFailed, Detail: "quota"})
 }
