@@ -13,7 +13,7 @@ import (
 type objectCheck func(c *checker, at *path, n *node)
 
 var objectChecks = map[reflect.Type][]objectCheck{
-	reflect.TypeFor[file]():             {checkSecretUse},
+	reflect.TypeFor[file]():             {checkSecretUse, checkPools},
 	reflect.TypeFor[egressFile]():       {warnFronting, warnLoopback},
 	reflect.TypeFor[egressRule]():       {checkRuleKeys},
 	reflect.TypeFor[secretFile]():       {checkSecretHosts},

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/config/kubekeys"
+	"github.com/atoll-run/atoll/internal/config/poolkeys"
 	"github.com/atoll-run/atoll/internal/config/vmkeys"
 )
 
@@ -35,6 +37,31 @@ func (c *Config) VM() *vmkeys.MachinesFile { return orEmpty(c.file.VM) }
 
 // Kubernetes returns kubernetes.* as written.
 func (c *Config) Kubernetes() *kubekeys.ClusterFile { return orEmpty(c.file.Kubernetes) }
+
+// Pools returns pools.* as written.
+func (c *Config) Pools() map[string]poolkeys.PoolFile { return c.file.Pools }
+
+// checkPools looks at the sizes of all pools together, and wants each agent to be there.
+func checkPools(c *checker, at *path, n *node) {
+	pools, known := n.get("pools"), []string{APIAgent}
+	if pools == nil {
+		return
+	}
+	for _, a := range agentNodes(at.child("agents"), n.get("agents")) {
+		known = append(known, a.id)
+	}
+	if len(known) == 1 {
+		known = append(known, MainAgent)
+	}
+	for _, m := range pools.members {
+		if !slices.Contains(known, m.key) {
+			c.error(finding{at.child("pools").child(m.key), m.offset, "there is no such agent", "the agents are " + strings.Join(known, ", ")})
+		}
+	}
+	if message, hint := poolkeys.Problem(pools.json()); message != "" {
+		c.error(finding{at.child("pools"), pools.offset, message, hint})
+	}
+}
 
 // UseE2BEgress gives an agent what the sandboxes of E2B's clients reach, in place of its own
 // egress: nothing, unless e2b.egress says so. On an error it reaches nothing.

@@ -1,6 +1,7 @@
 package config
 
 import "github.com/atoll-run/atoll/internal/config/kubekeys"
+import "github.com/atoll-run/atoll/internal/config/poolkeys"
 import "github.com/atoll-run/atoll/internal/config/vmkeys"
 
 // The types in this file are the file as it may be written, before any merge.
@@ -11,23 +12,24 @@ import "github.com/atoll-run/atoll/internal/config/vmkeys"
 
 // file is the whole file.
 type file struct {
-	Schema     *string               `json:"$schema" doc:"Where an editor finds the JSON Schema of this file."`
-	Version    *int                  `json:"version" min:"1" doc:"Version of the configuration that this file is written for; today 1, which is also meant by a file without one."`
-	Agents     *agentsFile           `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
-	Tools      *toolsFile            `json:"tools" doc:"Which tools agents may use."`
-	Session    *sessionFile          `json:"session" doc:"How session keys are read."`
-	Models     *Models               `json:"models" doc:"Model providers."`
-	LLM        *llmFile              `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
-	Outbound   *outboundFile         `json:"outbound" doc:"How this host reaches servers outside."`
-	Secrets    map[string]secretFile `json:"secrets" keys:"secretName" doc:"Values that sandboxes use and never see, by name."`
-	Relay      *relayFile            `json:"relay" doc:"Where the commits of agents go, and which may."`
-	Runs       *runsFile             `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
-	Gateway    *gatewayFile          `json:"gateway" doc:"The long-running gateway."`
-	MCP        *mcpFile              `json:"mcp" doc:"Clients of the Model Context Protocol."`
-	E2B        *e2bFile              `json:"e2b" doc:"Programs that use the SDKs of E2B."`
-	VM         *vmkeys.MachinesFile  `json:"vm" doc:"Virtual machines that sandboxes run in where the system is not Linux."`
-	Kubernetes *kubekeys.ClusterFile `json:"kubernetes" doc:"The cluster that sandboxes are pods of, with sandbox.backend kubernetes."`
-	_          struct{}              `accept:"top"`
+	Schema     *string                      `json:"$schema" doc:"Where an editor finds the JSON Schema of this file."`
+	Version    *int                         `json:"version" min:"1" doc:"Version of the configuration that this file is written for; today 1, which is also meant by a file without one."`
+	Agents     *agentsFile                  `json:"agents" doc:"Who the agents are and how their sandboxes are made."`
+	Tools      *toolsFile                   `json:"tools" doc:"Which tools agents may use."`
+	Session    *sessionFile                 `json:"session" doc:"How session keys are read."`
+	Models     *Models                      `json:"models" doc:"Model providers."`
+	LLM        *llmFile                     `json:"llm" doc:"How models are reached, what they cost and what may be spent."`
+	Outbound   *outboundFile                `json:"outbound" doc:"How this host reaches servers outside."`
+	Secrets    map[string]secretFile        `json:"secrets" keys:"secretName" doc:"Values that sandboxes use and never see, by name."`
+	Relay      *relayFile                   `json:"relay" doc:"Where the commits of agents go, and which may."`
+	Runs       *runsFile                    `json:"runs" doc:"Agents that work in sandboxes of their own, a task each."`
+	Gateway    *gatewayFile                 `json:"gateway" doc:"The long-running gateway."`
+	MCP        *mcpFile                     `json:"mcp" doc:"Clients of the Model Context Protocol."`
+	E2B        *e2bFile                     `json:"e2b" doc:"Programs that use the SDKs of E2B."`
+	VM         *vmkeys.MachinesFile         `json:"vm" doc:"Virtual machines that sandboxes run in where the system is not Linux."`
+	Kubernetes *kubekeys.ClusterFile        `json:"kubernetes" doc:"The cluster that sandboxes are pods of, with sandbox.backend kubernetes."`
+	Pools      map[string]poolkeys.PoolFile `json:"pools" keys:"agentID" doc:"Sandboxes that the gateway keeps ready before anybody asks for them, by agent."`
+	_          struct{}                     `accept:"top"`
 }
 
 type agentsFile struct {

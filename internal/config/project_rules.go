@@ -33,7 +33,7 @@ var projectRules = map[string]map[projectRule]string{
 		ruleNone:   "$schema version",
 		ruleWithin: "agents tools llm outbound relay runs gateway mcp e2b",
 		ruleTrust:  "session",
-		ruleRisky:  "models secrets vm kubernetes",
+		ruleRisky:  "models secrets vm kubernetes pools",
 	},
 	"agents":   {ruleWithin: "defaults list entries", ruleTrust: "ownership"},
 	"defaults": {ruleWithin: "sandbox llm", ruleTrust: "session skipBootstrap model skills", ruleRisky: "workspace"},
