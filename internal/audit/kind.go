@@ -19,10 +19,11 @@ const (
 	Approval Kind = "approval" // a question to a person, and its answer
 	Login    Kind = "login"    // a token of the gateway that was used or refused
 	Browser  Kind = "browser"  // a program or a person at a browser in a sandbox
+	Pool     Kind = "pool"     // a sandbox that came out of a pool, or a pool that was resized
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Model, Exec, File, Egress, Git, Approval, Login, Browser} }
+func Kinds() []Kind { return []Kind{Model, Exec, File, Egress, Git, Approval, Login, Browser, Pool} }
 
 // ParseKinds reads a list of kinds, separated by commas; "" is none.
 func ParseKinds(text string) (kinds []Kind, err error) {

@@ -8,7 +8,7 @@ import (
 
 // Activity is the start or the end of a sandbox, or a start that failed.
 type Activity struct {
-	Verb    string // create, recreate, start, restart, resume, fork, refuse or remove
+	Verb    string // create, claim, pool, recreate, start, restart, resume, fork, refuse or remove
 	Name    string
 	Backend string
 	Kind    Kind
@@ -19,8 +19,12 @@ type Activity struct {
 	Err     error         // why it was not started
 }
 
-// ActivityRemove is the verb of a sandbox that was removed.
-const ActivityRemove = "remove"
+// The verbs of activities that are no decision about a name.
+const (
+	ActivityRemove = "remove" // a sandbox was removed
+	ActivityClaim  = "claim"  // one of a pool was given to a name
+	ActivityPool   = "pool"   // one was made for a pool
+)
 
 // watchStart reports a start to Watch. To reuse a running sandbox is none.
 func (m *Manager) watchStart(ctx context.Context, spec *Spec, verb string, begun time.Time, err *error) {

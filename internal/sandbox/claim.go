@@ -29,7 +29,8 @@ type Claim struct {
 	manager *Manager
 	entry   *Entry
 	lock    *filelock.Lock
-	used    bool
+	used    bool // it has left the pool, for a name or for removal
+	given   bool // it is the sandbox of a name
 }
 
 // Name returns the name that the runtime has for the sandbox.
@@ -38,11 +39,21 @@ func (c *Claim) Name() string { return c.entry.ContainerName }
 // Workspace returns the directory of the host that the sandbox has as its workspace.
 func (c *Claim) Workspace() string { return c.entry.WorkspaceDir }
 
-// Reserve takes a sandbox out of the pool of a shape; nil if none is ready. Of all
-// processes that try, one gets it.
-func (m *Manager) Reserve(ctx context.Context, shape string) (*Claim, error) {
-	names, err := m.Registry.candidates(ctx, shape, claimTries)
-	if err != nil {
+// Shape returns what the sandbox was made with.
+func (c *Claim) Shape() string { return c.entry.ConfigHash }
+
+// gave reports whether the sandbox of a claim became that of a name.
+func (c *Claim) gave() bool { return c != nil && c.given }
+
+// Reserve takes a sandbox with the shape of spec out of the pool of its agent; nil if none
+// is ready, or if it needs what a sandbox of a pool has not. Of all processes that try, one
+// gets it.
+func (m *Manager) Reserve(ctx context.Context, spec *Spec) (*Claim, error) {
+	names, err := m.Registry.candidates(ctx, spec.AgentID, Shape(spec), claimTries)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	if own, err := m.hasOwnRoots(spec); own || err != nil {
 		return nil, err
 	}
 	for _, name := range names {
@@ -101,6 +112,7 @@ func (m *Manager) claimOrCreate(ctx context.Context, spec *Spec) (Instance, *mac
 		return m.create(ctx, spec)
 	}
 	inst, mach, err := m.claim(ctx, spec)
+	spec.Claim.given = err == nil
 	if err == nil || ctx.Err() != nil {
 		return inst, mach, err
 	}
@@ -205,7 +217,7 @@ func isOver(inst Instance, entry *Entry) bool {
 
 // MakePooled makes a sandbox for a pool, started and set up. See PoolSpec.
 func (m *Manager) MakePooled(ctx context.Context, spec *Spec) (err error) {
-	defer m.watchStart(ctx, spec, "pool", time.Now(), &err)
+	defer m.watchStart(ctx, spec, ActivityPool, time.Now(), &err)
 	lock, err := m.Leases.Hold(ctx, changeLock(spec.Name))
 	if err != nil {
 		return provision(spec, "lock", err)

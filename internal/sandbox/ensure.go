@@ -240,7 +240,8 @@ func (m *Manager) change(ctx context.Context, spec *Spec) (*Handle, error) {
 // act carries out the decision. releaseUsers drops the exclusive use lock.
 func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen observation, releaseUsers func()) (h *Handle, err error) {
 	step := decide(seen, spec, m.Now())
-	defer m.watchStart(ctx, spec, string(step), time.Now(), &err)
+	verb, begun := string(step), time.Now()
+	defer func() { m.watchStart(ctx, spec, verb, begun, &err) }()
 	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
 	var mach *machine.Machine
 	switch step {
@@ -260,7 +261,9 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 			inst, mach, err = m.create(ctx, spec)
 		}
 	case actCreate:
-		inst, mach, err = m.claimOrCreate(ctx, spec)
+		if inst, mach, err = m.claimOrCreate(ctx, spec); spec.Claim.gave() {
+			verb = ActivityClaim
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ type Status struct {
 	Running bool   `json:"running"`
 	InUse   bool   `json:"inUse,omitzero"` // a command or an agent works in it
 	Problem string `json:"problem,omitempty"`
+	Unknown bool   `json:"-"` // the machinery did not answer
 }
 
 // List returns up to limit sandboxes, the last used first (0: all), and how
@@ -24,17 +25,34 @@ func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	list := m.statuses(ctx, entries)
+	for i := range list {
+		list[i].InUse, _ = m.Leases.IsHeld(useLock(list[i].ContainerName)) // one that cannot be asked is shown by its last use
+	}
+	return list, total, nil
+}
+
+// Pooled returns the sandboxes that wait in pools, or are made for them, the oldest first.
+// It costs one query and one call per backend.
+func (m *Manager) Pooled(ctx context.Context) ([]Status, error) {
+	entries, err := m.Registry.Pooled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.statuses(ctx, entries), nil
+}
+
+// statuses adds to entries what their machinery says, which is asked once per backend.
+func (m *Manager) statuses(ctx context.Context, entries []*Entry) []Status {
 	engines := map[string]backendView{}
 	list := make([]Status, 0, len(entries))
 	for _, e := range entries {
 		if _, asked := engines[e.Backend]; !asked {
 			engines[e.Backend] = m.look(ctx, e.Backend)
 		}
-		s := engines[e.Backend].status(e)
-		s.InUse, _ = m.Leases.IsHeld(useLock(e.ContainerName)) // one that cannot be asked is shown by its last use
-		list = append(list, s)
+		list = append(list, engines[e.Backend].status(e))
 	}
-	return list, total, nil
+	return list
 }
 
 // backendView is what one backend answered.
@@ -57,7 +75,7 @@ func (v backendView) status(e *Entry) Status {
 	s.Running = s.State == StateRunning
 	switch {
 	case v.err != nil:
-		s.Problem = v.err.Error()
+		s.Problem, s.Unknown = v.err.Error(), true
 	case e.Imported:
 		s.Problem = "taken over from an old registry; its container is not ours to manage"
 	case e.Phase != PhaseReady:

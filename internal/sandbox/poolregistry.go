@@ -13,10 +13,10 @@ func (r *Registry) Pooled(ctx context.Context) ([]*Entry, error) {
 	return r.query(ctx, "WHERE kind = 'pool' ORDER BY created_at_ms, container_name")
 }
 
-// candidates returns the names of some sandboxes that wait in the pool of a shape, in any
-// order, so that many who claim at once do not all begin with the same one.
-func (r *Registry) candidates(ctx context.Context, shape string, most int) ([]string, error) {
-	return r.strings(ctx, "SELECT container_name FROM sandboxes WHERE kind = 'pool' AND config_hash = ? AND phase = 'ready' ORDER BY random() LIMIT ?", shape, most)
+// candidates returns the names of some sandboxes of a shape that wait in the pool of an
+// agent, in any order, so that many who claim at once do not all begin with the same one.
+func (r *Registry) candidates(ctx context.Context, agent, shape string, most int) ([]string, error) {
+	return r.strings(ctx, "SELECT container_name FROM sandboxes WHERE kind = 'pool' AND config_hash = ? AND agent_id = ? AND phase = 'ready' ORDER BY random() LIMIT ?", shape, agent, most)
 }
 
 // take takes a sandbox out of its pool, and reports whether this call did it: of all who
@@ -66,4 +66,15 @@ func (e *Entry) identify(s Summary) Summary {
 	labels[LabelAgent], labels[LabelAccount], labels[LabelWorkspace] = e.AgentID, e.Account, e.WorkspaceDir
 	s.Name, s.Labels = e.ContainerName, labels
 	return s
+}
+
+// Facts returns the small stored values whose names begin with prefix, by name.
+func (r *Registry) Facts(ctx context.Context, prefix string) (map[string]string, error) {
+	names, err := r.strings(ctx, "SELECT name FROM facts WHERE substr(name, 1, ?) = ?", len(prefix), prefix)
+	facts := make(map[string]string, len(names))
+	for _, name := range names {
+		value, problem := r.Fact(ctx, name)
+		facts[name], err = value, errors.Join(err, problem)
+	}
+	return facts, err
 }

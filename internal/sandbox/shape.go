@@ -1,11 +1,15 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/version"
 )
 
 // PoolHostname is what sandboxes that may come out of a pool are called inside. They are
@@ -15,6 +19,7 @@ const PoolHostname = "sandbox"
 // Shape returns the hash of everything in spec that a sandbox is made with before it is
 // known whose it is. Sandboxes of one shape differ only in what they get later: the
 // name, the scope key, the environment of commands and the content of the workspace.
+// Another release of Atoll makes other shapes: its guest may be another.
 func Shape(spec *Spec) string {
 	s := anonymous(spec)
 	s.Kind = ""
@@ -24,7 +29,10 @@ func Shape(spec *Spec) string {
 			s.Mounts[i].Source, s.Mounts[i].Base = "", ""
 		}
 	}
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(struct {
+		Release string
+		Spec    *Spec
+	}{version.Current().Version, s}, json.Deterministic(true)) // which writes no list as an empty one
 	if err != nil { // a Spec holds nothing that cannot be written
 		return ""
 	}
@@ -37,20 +45,17 @@ func anonymous(spec *Spec) *Spec {
 	s := *spec
 	s.Name, s.ScopeKey, s.AgentID, s.Account, s.ConfigHash, s.MountsHash = "", "", "", "", "", ""
 	s.Exact, s.ReplaceIdle, s.Settings, s.TrustedRoots, s.Claim = false, false, nil, "", nil
-	s.Mounts = slices.Clone(spec.Mounts)
-	if s.SetupCommand == "" { // else the set-up command has seen it
-		s.Env = nil
-	}
+	s.Mounts, s.Env = slices.Clone(spec.Mounts), nil
 	return &s
 }
 
-// PoolSpec returns the spec of a sandbox for a pool: that of any of its shape, under a
-// name of its own, with an empty directory of the host as its workspace.
+// PoolSpec returns the spec of a sandbox for the pool of an agent: that of any of its
+// shape, under a name of its own, with an empty directory of the host as its workspace.
 func PoolSpec(spec *Spec, name, workspace string) *Spec {
 	s := anonymous(spec)
-	s.Name, s.Kind, s.ConfigHash, s.ScopeKey = name, KindPool, Shape(spec), "pool:"+name
+	s.Name, s.Kind, s.ConfigHash, s.ScopeKey, s.AgentID = name, KindPool, Shape(spec), "pool:"+name, spec.AgentID
 	for i := range s.Mounts {
-		if s.Mounts[i].Kind == MountWorkspace {
+		if s.Mounts[i].Kind == MountWorkspace && s.Mounts[i].Source != workspace {
 			s.Mounts[i].Source, s.Mounts[i].Device, s.Mounts[i].Inode = workspace, 0, 0
 		}
 	}
@@ -61,6 +66,37 @@ func PoolSpec(spec *Spec, name, workspace string) *Spec {
 type Pooler interface {
 	// Unpoolable returns why a sandbox of spec cannot wait in a pool; "" if it can.
 	Unpoolable(spec *Spec) string
+}
+
+// Unpoolable returns why a sandbox of spec cannot wait in a pool; "" if it can.
+func (m *Manager) Unpoolable(ctx context.Context, spec *Spec) (string, error) {
+	if why := Unpoolable(spec); why != "" {
+		return why, nil
+	}
+	rt, err := m.Runtime(ctx, spec.Backend)
+	if err != nil {
+		return "", err
+	}
+	if p, ok := rt.(Pooler); ok {
+		if why := p.Unpoolable(spec); why != "" {
+			return why, nil
+		}
+	}
+	own, err := m.hasOwnRoots(spec)
+	if own {
+		return "its programs trust a certificate that is made for each sandbox (a rule of egress opens TLS)", err
+	}
+	return "", err
+}
+
+// hasOwnRoots reports whether the programs of a sandbox are to trust certificates that are
+// made for it alone.
+func (m *Manager) hasOwnRoots(spec *Spec) (bool, error) {
+	if m.TrustedRoots == nil {
+		return false, nil
+	}
+	path, err := m.TrustedRoots(spec)
+	return path != "", err
 }
 
 // Unpoolable returns why a sandbox of spec cannot wait in a pool, whatever its runtime;
@@ -75,6 +111,8 @@ func Unpoolable(spec *Spec) string {
 		return "it is in the network of another container"
 	case spec.Host() == spec.Name:
 		return "it is called by its own name inside"
+	case spec.SetupCommand != "":
+		return "its set-up command may read the workspace, which is filled later"
 	}
 	for _, m := range spec.Mounts {
 		switch {

@@ -137,6 +137,51 @@ func TestFileBetweenTwoMigrations(t *testing.T) {
 	}
 }
 
+// TestPoolRows: rows from before pools are kept on the way there and back, and a row of a
+// pool only while it is allowed.
+func TestPoolRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	makeOld(t, path, 12)
+	handle, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	steps, err := goose.NewProvider(goose.DialectSQLite3, handle, os.DirFS("migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert := func(name, kind, phase string) error {
+		_, err := handle.ExecContext(t.Context(), `INSERT INTO sandboxes (container_name, session_key, created_at_ms, last_used_at_ms, image, kind, phase, backend, made_as)
+			VALUES (?, 'key', 1, 2, 'image', ?, ?, 'linux', 'made')`, name, kind, phase)
+		return err
+	}
+	count := func() (n int) {
+		if err := handle.QueryRowContext(t.Context(), "SELECT count(*) FROM sandboxes WHERE session_key = 'key' AND last_used_at_ms = 2 AND made_as = 'made'").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if err := errors.Join(insert("old", "sandbox", "ready"), insert("view", "browser", "removing")); err != nil || insert("early", "pool", "ready") == nil {
+		t.Fatalf("before: %v, or a pool was allowed", err)
+	}
+	if _, err := steps.UpTo(t.Context(), 13); err != nil || count() != 2 {
+		t.Fatalf("up: %d rows, %v", count(), err)
+	}
+	if err := errors.Join(insert("waits", "pool", "ready"), insert("taken", "pool", "claimed")); err != nil {
+		t.Error(err)
+	}
+	if insert("wrong", "sandbox", "claimed") == nil || insert("odd", "other", "ready") == nil {
+		t.Error("a row that makes no sense was allowed")
+	}
+	if _, err := steps.DownTo(t.Context(), 12); err != nil || count() != 2 || insert("late", "pool", "ready") == nil {
+		t.Errorf("down: %d rows, %v", count(), err)
+	}
+	if _, err := steps.UpTo(t.Context(), 13); err != nil || count() != 2 {
+		t.Errorf("up again: %d rows, %v", count(), err)
+	}
+}
+
 // makeOld makes a file with the first migrations only.
 func makeOld(t *testing.T, path string, version int64) {
 	t.Helper()

@@ -153,6 +153,7 @@ func (e *Executor) provideRun(ctx context.Context, o *run.SandboxRequest) (*prov
 		}
 		return e.amendRun(ctx, p, o)
 	}
+	who.KeepsShape = first == nil && len(o.Mounts)+len(o.Volumes) == 0
 	box, err := e.Provide(ctx, who, provide.Options{})
 	if errors.Is(err, provide.ErrQuota) {
 		return nil, &run.Failure{Code: "quota_exceeded", Message: err.Error()}

@@ -166,7 +166,7 @@ const leftByKilled = "left by a killed command that was to remove it"
 // endTemporary removes one temporary copy with its sandboxes, unless in use.
 func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (done []sandbox.Removal) {
 	users, err := a.Registry.InWorkspace(ctx, l.SandboxDir)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(users, isPooled) {
 		return nil
 	}
 	for _, e := range users {
@@ -182,6 +182,9 @@ func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (do
 	}
 	return done
 }
+
+// isPooled reports whether a sandbox waits in a pool, or is made or removed for one.
+func isPooled(e *sandbox.Entry) bool { return e.Kind == sandbox.KindPool }
 
 // ifUnused runs f, which removes a copy, while no sandbox can be made for it.
 // ErrBusy if there is one, or one is being made.

@@ -246,6 +246,7 @@ func (a *Installation) Prune(ctx context.Context, workspaces bool) ([]sandbox.Re
 	removed, err := a.Manager.Prune(ctx, a.PruneLimits)
 	if err == nil {
 		removed = append(removed, a.forgetImported(ctx)...)
+		removed = append(removed, a.removePools(ctx)...)
 	}
 	if err != nil || !workspaces {
 		return removed, err

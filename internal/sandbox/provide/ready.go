@@ -64,14 +64,19 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 	if err != nil {
 		return nil, err
 	}
-	if fresh && !c.Pair && who.Amend == nil {
-		defer a.prestart(p.Spec)()
-	}
 	held, err := a.HoldCopy(ctx, p.Layout.WorkspaceDir)
 	if err != nil {
 		return nil, err
 	}
 	defer held()
+	var claim *sandbox.Claim
+	if fresh {
+		claim = a.takePooled(ctx, who, p)
+	}
+	defer func() { claim.Release(ctx) }()
+	if fresh && !c.Pair && who.Amend == nil && claim == nil {
+		defer a.prestart(p.Spec)()
+	}
 	notices, err := a.prepareHost(ctx, p)
 	if err != nil {
 		return nil, err
@@ -86,6 +91,7 @@ func (a *Installation) Provide(ctx context.Context, who Subject, c Options) (*Re
 			return nil, err
 		}
 	}
+	keepShape(p)
 	s, err := a.ensure(ctx, who, p, c.Pair)
 	if err != nil {
 		return nil, err

@@ -122,6 +122,9 @@ type Subject struct {
 	// Amend, if set, adds to the plan, or refuses it, when the host's directories are
 	// there and before the sandbox is made.
 	Amend func(context.Context, *plan.Plan) error
+	// KeepsShape says that Amend adds nothing that a sandbox is made with, so that one may
+	// come out of a pool.
+	KeepsShape bool
 }
 
 // Plan decides about a session's sandbox without making anything.

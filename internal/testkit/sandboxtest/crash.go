@@ -17,11 +17,13 @@ import (
 // suite starts again, what to ensure and where to end itself with SIGKILL.
 const victimVariable = "ATOLL_SANDBOXTEST_VICTIM"
 
-// victim is a process that dies at one checkpoint of Ensure.
+// victim is a process that dies at one checkpoint of Ensure, or of MakePooled if the spec
+// is for a pool.
 type victim struct {
 	State string
 	Spec  *sandbox.Spec
 	At    string
+	Claim bool // it takes the sandbox out of a pool
 }
 
 func victimFromEnvironment() *victim {
@@ -44,14 +46,33 @@ func (v *victim) run(t *testing.T, s Subject) {
 			select {}
 		}
 	}
-	_, err := sandbox.NewManager(o).Ensure(t.Context(), v.Spec)
-	t.Fatalf("still alive: %q was not reached (%v)", v.At, err)
+	t.Fatalf("still alive: %q was not reached (%v)", v.At, v.act(t, sandbox.NewManager(o), s))
+}
+
+// act does what the victim dies of.
+func (v *victim) act(t *testing.T, m *sandbox.Manager, s Subject) error {
+	if v.Spec.Kind == sandbox.KindPool {
+		return m.MakePooled(t.Context(), v.Spec)
+	}
+	if v.Claim {
+		if _, err := take(m, &stage{Subject: s, t: t}, v.Spec); err != nil {
+			return err
+		}
+	}
+	_, err := m.Ensure(t.Context(), v.Spec)
+	return err
 }
 
 // die runs a victim of the current test's runtime to its death.
 func (s *stage) die(spec *sandbox.Spec, at string) {
 	s.t.Helper()
-	order, err := json.Marshal(&victim{State: s.state, Spec: spec, At: at})
+	s.runVictim(&victim{State: s.state, Spec: spec, At: at})
+}
+
+// runVictim runs a victim to its death.
+func (s *stage) runVictim(v *victim) {
+	s.t.Helper()
+	order, err := json.Marshal(v)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -60,7 +81,7 @@ func (s *stage) die(spec *sandbox.Spec, at string) {
 	cmd.Env = append(os.Environ(), victimVariable+"="+string(order))
 	out, err := cmd.CombinedOutput()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		s.t.Fatalf("the victim did not die at %q: %v\n%s", at, err, out)
+		s.t.Fatalf("the victim did not die at %q: %v\n%s", v.At, err, out)
 	}
 }
 

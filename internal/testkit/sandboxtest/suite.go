@@ -71,6 +71,7 @@ func Run(t *testing.T, s Subject) {
 		{"manager", managerCases},
 		{"prune", pruneCases},
 		{"crash", crashCases},
+		{"pool", poolCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
