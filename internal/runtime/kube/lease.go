@@ -141,7 +141,8 @@ func copiesIn(lease *coordinationv1.Lease) (copies []copied, err error) {
 func copiesOf(spec *sandbox.Spec) []copied {
 	copies := []copied{}
 	for _, m := range spec.Mounts {
-		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: !m.ReadOnly, File: isProgram(&m)})
+		keep := !m.ReadOnly && spec.Kind != sandbox.KindPool
+		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: keep, File: isProgram(&m)})
 	}
 	return copies
 }
