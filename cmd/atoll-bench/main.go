@@ -44,6 +44,7 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // program holds what the flags say.
 type program struct {
 	config        string
+	backend       string
 	asJSON, check bool
 }
 
@@ -61,6 +62,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.PersistentFlags().StringVar(&p.config, "config", "", "configuration `file`")
+	cmd.Flags().StringVar(&p.backend, "backend", "", "`backend` whose sandboxes claim measures (default linux)")
 	cmd.Flags().BoolVar(&p.check, "check", false, "exit with code 1 if a claim does not hold")
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print JSON")
 	cmd.AddCommand(p.helpers()...)
@@ -79,7 +81,7 @@ func list() string {
 func (p *program) options() (bench.Options, error) {
 	self, err := os.Executable()
 	return bench.Options{
-		Progress: os.Stderr, Getenv: os.Getenv, Config: p.config, Self: self, Atoll: filepath.Join(filepath.Dir(self), "atoll"),
+		Progress: os.Stderr, Getenv: os.Getenv, Config: p.config, Self: self, Atoll: filepath.Join(filepath.Dir(self), "atoll"), Backend: p.backend,
 	}, err
 }
 

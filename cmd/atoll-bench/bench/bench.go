@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/apistage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/browserstage"
+	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/claimstage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/dashboardstage"
 	"github.com/atoll-run/atoll/cmd/atoll-bench/bench/egressstage"
 )
@@ -49,6 +50,7 @@ type Options struct {
 	Config   string // path of the configuration, "" for the usual search
 	Self     string // path of this program, which is also the helper inside sandboxes
 	Atoll    string // path of the program that is measured
+	Backend  string // of claim; "" is linux
 }
 
 // Bench is one benchmark.
@@ -91,6 +93,9 @@ func All() []Bench {
 		}, false},
 		{"api", "sandboxes that a program makes through the gateway, beside atoll run and the wire; 200 of them", func(ctx context.Context, o Options) (*Report, error) {
 			return staged("api")(apistage.Measure(ctx, o.Atoll, o.Progress))
+		}, false},
+		{"claim", "a sandbox out of a pool to its first result, beside one that is made", func(ctx context.Context, o Options) (*Report, error) {
+			return staged("claim")(claimstage.Measure(ctx, claimstage.Options{Getenv: o.Getenv, Program: o.Atoll, Backend: o.Backend, Config: o.Config, Progress: o.Progress}))
 		}, false},
 		{"browser", "browsers in sandboxes, beside the same program on the host and Playwright; ten at once", func(ctx context.Context, o Options) (*Report, error) {
 			return staged("browser")(browserstage.Measure(ctx, o.Progress))
