@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/egresscmd"
 	"github.com/atoll-run/atoll/internal/cli/mcpcmd"
 	"github.com/atoll-run/atoll/internal/cli/modelcmd"
+	"github.com/atoll-run/atoll/internal/cli/poolcmd"
 	"github.com/atoll-run/atoll/internal/cli/runcmd"
 	"github.com/atoll-run/atoll/internal/cli/sandboxcmd"
 	"github.com/atoll-run/atoll/internal/cli/secretscmd"
@@ -56,7 +57,7 @@ type verb struct {
 var verbs = map[string][]verb{
 	groupAgents: agentVerbs(),
 	groupWork: {{"agent", runcmd.NewAgentCommand}, {"demo", runcmd.NewDemoCommand}, {"run", sandboxcmd.NewRunCommand}, {"gateway", modelcmd.NewGatewayCommand}, {"dashboard", modelcmd.NewDashboardCommand}, {"ps", sandboxcmd.NewTopPsCommand},
-		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"cp", sandboxcmd.NewCpCommand}, {"extend", sandboxcmd.NewExtendCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"browser", browsercmd.NewBrowserCommand}, {"ssh", sshcmd.NewSSHCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand},
+		{"create", sandboxcmd.NewCreateCommand}, {"exec", sandboxcmd.NewTopExecCommand}, {"cp", sandboxcmd.NewCpCommand}, {"extend", sandboxcmd.NewExtendCommand}, {"snapshot", sandboxcmd.NewSnapshotCommand}, {"logs", sandboxcmd.NewTopLogsCommand}, {"forward", sandboxcmd.NewForwardCommand}, {"browser", browsercmd.NewBrowserCommand}, {"ssh", sshcmd.NewSSHCommand}, {"egress", newEgressCommand}, {"stop", sandboxcmd.NewStopCommand}, {"rm", sandboxcmd.NewRmCommand}, {"sandbox", sandboxcmd.NewSandboxCommand}, {"pool", poolcmd.NewPoolCommand},
 		{"tool", sandboxcmd.NewToolCommand}, {"mcp", mcpcmd.NewMCPCommand}, {"relay", runcmd.NewRelayCommand}, {"approvals", runcmd.NewApprovalsCommand}, {"sync", synccmd.NewSyncCommand}, {"docker", modelcmd.NewDockerCommand}},
 	groupMoney: {{"proxy", modelcmd.NewProxyCommand}, {"runs", runcmd.NewRunsCommand}, {"billing", modelcmd.NewBillingCommand}, {"audit", modelcmd.NewAuditCommand},
 		{"token", modelcmd.NewTokenCommand}, {"models", modelcmd.NewModelsCommand}},

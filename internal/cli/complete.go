@@ -46,7 +46,7 @@ func flagValues() map[string]values {
 		"variant": variantValues, "tool": toolValues,
 		"access": fixedValues(config.AccessWords()...), "scope": fixedValues("session", "agent", "shared"), "role": fixedValues("admin", "operator", "operator.approvals", "run", "read"),
 		"thinking": fixedValues("off", "minimal", "low", "medium", "high"), "backend": fixedValues("docker", "podman"),
-		"branch-mode": fixedValues("thread"), "for": fixedValues("once", "session", "rule"), "kind": fixedValues("model", "exec", "file", "egress", "git", "approval", "login", "browser"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
+		"branch-mode": fixedValues("thread"), "for": fixedValues("once", "session", "rule"), "kind": fixedValues("model", "exec", "file", "egress", "git", "approval", "login", "browser", "pool"), "mode": fixedValues("ephemeral", "gateway"), "network": fixedValues("none", "bridge"),
 	}
 }
 

@@ -59,8 +59,13 @@ type Approvals interface {
 
 // LocalFlag adds --local and --gateway.
 func LocalFlag(cmd *cobra.Command, e *console.Env) {
-	cmd.PersistentFlags().StringVar(&e.Gateway, "gateway", "", "work with a gateway elsewhere: its `URL`, or the name of a context")
+	GatewayFlag(cmd, e)
 	cmd.PersistentFlags().BoolVar(&e.Local, "local", false, "work in this process, even if a gateway is running")
+}
+
+// GatewayFlag adds --gateway.
+func GatewayFlag(cmd *cobra.Command, e *console.Env) {
+	cmd.PersistentFlags().StringVar(&e.Gateway, "gateway", "", "work with a gateway elsewhere: its `URL`, or the name of a context")
 }
 
 // OpenRuns returns the running gateway, or this process.

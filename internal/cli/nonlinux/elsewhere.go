@@ -129,7 +129,7 @@ or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable
 // LinuxOnly are the verbs that need a sandbox, or the files of a gateway, on this
 // machine.
 func LinuxOnly() []string {
-	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "stop", "token", "tool", "volumes"}
+	return []string{"agent", "approvals", "audit", "billing", "browser", "claude", "codex", "cp", "create", "demo", "docker", "egress", "extend", "forward", "gateway", "gemini", "images", "logs", "models", "openclaw", "opencode", "pool", "proxy", "relay", "rm", "run", "sandbox", "secrets", "shell", "snapshot", "stop", "token", "tool", "volumes"}
 }
 
 // newLinuxCommand is a verb that needs Linux: it works in the virtual machine, if the

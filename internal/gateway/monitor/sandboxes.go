@@ -28,7 +28,7 @@ func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger, tracer
 	s := &sandboxes{
 		log:     log,
 		tracer:  tracer,
-		starts:  r.Counter("atoll_sandbox_starts_total", "Starts of sandboxes, by backend, verb (create, recreate, start, restart, resume, fork, refuse) and result (ok, failed, cancelled).", "backend", "verb", "result"),
+		starts:  r.Counter("atoll_sandbox_starts_total", "Starts of sandboxes, by backend, verb (create, claim, pool, recreate, start, restart, resume, fork, refuse) and result (ok, failed, cancelled).", "backend", "verb", "result"),
 		seconds: r.Histogram("atoll_sandbox_start_seconds", "Time until a sandbox was ready, by backend and verb.", metrics.Seconds(), "backend", "verb"),
 		removed: r.Counter("atoll_sandboxes_removed_total", "Sandboxes that were removed, by backend.", "backend"),
 	}

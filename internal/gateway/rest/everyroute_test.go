@@ -17,7 +17,7 @@ func TestEveryRoute(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(pattern, " ")
-		path = strings.NewReplacer("{id}", "x", "{name}", "x", "{key}", "x", "{process}", "x").Replace(path)
+		path = strings.NewReplacer("{id}", "x", "{name}", "x", "{key}", "x", "{process}", "x", "{agent}", "x").Replace(path)
 		problem(t, o.ask("", method, path, nil), http.StatusUnauthorized, "unauthorized")
 		problem(t, o.ask("reader-of-nobody", method, path, nil), http.StatusUnauthorized, "unauthorized")
 		if method != http.MethodGet && pattern != "POST /api/v1/ui/logout" {

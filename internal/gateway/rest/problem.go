@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gate"
 	"github.com/atoll-run/atoll/internal/gate/take"
 	"github.com/atoll-run/atoll/internal/gateway/access"
+	"github.com/atoll-run/atoll/internal/gateway/pools"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
 	"github.com/atoll-run/atoll/internal/gateway/session"
@@ -73,6 +74,8 @@ func errorKinds() []errorKind {
 		{gate.ErrNoReason, http.StatusUnprocessableEntity, "invalid_request"},
 		{provide.ErrQuota, http.StatusTooManyRequests, "quota_exceeded"},
 		{service.ErrNoModel, http.StatusUnprocessableEntity, "no_model"},
+		{pools.ErrNoAgent, http.StatusNotFound, "agent_not_found"},
+		{pools.ErrSize, http.StatusUnprocessableEntity, "invalid_request"},
 		{sandboxes.ErrNotFound, http.StatusNotFound, "sandbox_not_found"},
 		{sandboxes.ErrEgress, http.StatusForbidden, "egress_not_allowed"},
 		{sandboxes.ErrLimit, http.StatusForbidden, "limit_exceeds_quota"},

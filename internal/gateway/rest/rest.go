@@ -49,6 +49,7 @@ type Options struct {
 	// Changed is told of topics of package live that have changed. Nil is told nothing.
 	Changed func(topic string)
 
+	Pools     Pools // nil if there are none
 	Sandboxes Sandboxes
 	Made      *sandboxes.Service // sandboxes that programs made; nil if there are none
 	Browsers  Browsers           // nil if there are none

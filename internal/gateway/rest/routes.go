@@ -62,6 +62,8 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/v1/browsers/{name}/tabs", "listBrowserTabs", access.Run, "List the tabs of a browser", ofBrowsers(listBrowserTabs)},
 		{http.MethodPost, "/api/v1/browsers/{name}/view", "viewBrowser", access.Run, "Offer a WebSocket to watch a browser, or to take it over", withMessages(ofBrowsers(viewBrowser))},
 		{http.MethodPost, "/api/v1/browsers/{name}/vnc", "watchWindow", access.Run, "Offer a WebSocket of VNC to watch a browser's window, or to take it over", withMessages(ofBrowsers(watchWindow))},
+		{http.MethodGet, "/api/v1/pools", "listPools", access.Read, "List the pools of sandboxes that are ready before anybody asks for them", withPools(listPools)},
+		{http.MethodPut, "/api/v1/pools/{agent}", "resizePool", access.Operator, "Set how many sandboxes of an agent are ready before anybody asks for them", withPools(resizePool)},
 		{http.MethodGet, "/api/v1/policy/explain", "explainPolicy", access.Read, "Say what applies to a session, and why", answers(s.explain)},
 		{http.MethodGet, "/api/v1/sessions", "listSessions", access.Read, "List sessions, those that changed last first", answers(s.listSessions)},
 		{http.MethodGet, "/api/v1/sessions/{key}", "getSession", access.Read, "Show a session", answers(s.getSession)},

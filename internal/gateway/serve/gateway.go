@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	running "github.com/atoll-run/atoll/internal/browser/service"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/poolkeys"
 	"github.com/atoll-run/atoll/internal/doctor"
 	egress "github.com/atoll-run/atoll/internal/egress/service"
 	"github.com/atoll-run/atoll/internal/errhint"
@@ -31,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/health"
 	"github.com/atoll-run/atoll/internal/gateway/live"
 	"github.com/atoll-run/atoll/internal/gateway/monitor"
+	"github.com/atoll-run/atoll/internal/gateway/pools"
 	"github.com/atoll-run/atoll/internal/gateway/portproxy"
 	"github.com/atoll-run/atoll/internal/gateway/rest"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
@@ -98,6 +100,7 @@ type Gateway struct {
 	sessions *session.Service
 	runs     *execute.Runs
 	made     *sandboxes.Service
+	pools    *pools.Service
 	browsers *browsers.Service
 	health   *health.Checker
 	ws       *ws.Server
@@ -139,7 +142,7 @@ func Open(ctx context.Context, p *Parts, o Options) (*Gateway, error) {
 
 // open makes the parts, each from those before it.
 func (g *Gateway) open(ctx context.Context, listen []string) error {
-	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openTracing, g.openWork, g.openSandboxes, g.openBrowsers, g.openProtocols, g.openE2B} {
+	for _, part := range []func(context.Context) error{g.openLock, g.openAccess, g.openTracing, g.openWork, g.openSandboxes, g.openPools, g.openBrowsers, g.openProtocols, g.openE2B} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -150,7 +153,7 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 // openLock makes sure that there is one gateway to a state directory: it owns what
 // is in there.
 func (g *Gateway) openLock(context.Context) (err error) {
-	g.lock, err = g.parts.Locks.TryHold("gateway")
+	g.lock, err = g.parts.Locks.TryHold(provide.GatewayLock)
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("%w: %s", ErrRuns, g.parts.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}
@@ -204,6 +207,22 @@ func (g *Gateway) openSandboxes(ctx context.Context) (err error) {
 	return nil
 }
 
+// openPools begins to keep sandboxes ready before anybody asks for them.
+func (g *Gateway) openPools(ctx context.Context) error {
+	log, err := g.parts.Models.AuditLog()
+	if err != nil {
+		return err
+	}
+	g.pools, err = pools.Open(ctx, pools.Options{
+		In: g.parts.Installation, Sizes: poolkeys.Sizes(g.parts.Config.Pools()), Logger: g.logger, Counted: pools.NewCounters(g.parts.Models.Metrics()),
+		Audit: func(e *audit.PoolEvent) error { return log.Append(e) },
+	})
+	if err == nil {
+		g.onClose(g.pools.Close)
+	}
+	return err
+}
+
 // OpenSandboxes returns what keeps the sandboxes that programs made. Close it before
 // the installation.
 func OpenSandboxes(ctx context.Context, p *Parts) (*sandboxes.Service, error) {
@@ -237,7 +256,7 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens, options.Devices = g.inbound, g.made, g.tracer, g.access.Tokens, g.access.Devices
 	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
-	options.Settings = restSettings{g.parts, g.accounts}
+	options.Settings, options.Pools = restSettings{g.parts, g.accounts}, g.pools
 	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager).Usage, g.changed
 	if g.config.Dashboard {
 		options.Web, options.PageURL = g.access, g.pageURL

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/poolkeys"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -20,7 +21,7 @@ type Reloaded struct {
 }
 
 // Reload takes over what can change while the gateway runs: tokens, keys, limits,
-// prices, rules of egress, certificates, origins and names. What is wrong with the configuration
+// prices, rules of egress, sizes of pools, certificates, origins and names. What is wrong with the configuration
 // leaves everything as it was.
 func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, error) {
 	next, err := s.Config.Gateway()
@@ -39,6 +40,9 @@ func (g *Gateway) Reload(ctx context.Context, s *provide.Settings) (*Reloaded, e
 	}
 	g.access.Limiter.SetDefaults(quota(&next))
 	g.parts.Egress.Refresh(ctx)
+	if err := g.pools.SetSizes(ctx, poolkeys.Sizes(s.Config.Pools())); err != nil {
+		return nil, err
+	}
 	err = errors.Join(g.worker.Models().Reload(ctx, s, &llm), g.parts.Models.ReplacePrices(ctx, &llm))
 	if err != nil {
 		g.logger.WarnContext(ctx, "keys or prices could not be read again", "error", err)
