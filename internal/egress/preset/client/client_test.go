@@ -1,15 +1,18 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/atoll-run/atoll/internal/egress/preset"
 )
@@ -46,7 +49,7 @@ func endpoints(t *testing.T, f preset.Found, want ...preset.Endpoint) {
 	if f.Err != nil {
 		t.Fatal(f.Err)
 	}
-	if diff := cmp.Diff(want, f.Endpoints); diff != "" {
+	if diff := gocmp.Diff(want, f.Endpoints); diff != "" {
 		t.Errorf("endpoints (- want, + got):\n%s", diff)
 	}
 }
@@ -62,7 +65,71 @@ func TestNPMWithoutNPM(t *testing.T) {
 	r, bin := newReader(t)
 	program(t, filepath.Join(bin, "npm"), "exit 1")
 	write(t, filepath.Join(r.home, ".npmrc"), "fund=false\nregistry = https://npm.example.org/\n@acme:registry=\"https://npm.acme.example\"\n//npm.acme.example/:_authToken=x\n", 0o600)
-	endpoints(t, r.read(t.Context(), "npm"), preset.Endpoint{Host: "npm.example.org", Port: 443}, preset.Endpoint{Host: "npm.acme.example", Port: 443})
+	endpoints(t, r.read(t.Context(), "npm"), preset.Endpoint{Host: "npm.acme.example", Port: 443}, preset.Endpoint{Host: "npm.example.org", Port: 443})
+}
+
+// The registries are those that the real npm uses, without npm being started.
+func TestNPMFiles(t *testing.T) {
+	r, bin := newReader(t)
+	prefix := filepath.Join(filepath.Dir(bin), "usr")
+	dir := filepath.Join(prefix, "lib/node_modules/npm")
+	program(t, filepath.Join(dir, "bin/npm-cli.js"), "echo started >&2; exit 1")
+	program(t, filepath.Join(prefix, "bin/node"), "exit 1")
+	if err := os.Symlink("../lib/node_modules/npm/bin/npm-cli.js", filepath.Join(prefix, "bin/npm")); err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{"PATH": filepath.Join(prefix, "bin"), "HOST": "own.example"}
+	r.getenv = func(name string) string { return variables[name] }
+	one := func(host string) preset.Endpoint { return preset.Endpoint{Host: host, Port: 443} }
+	endpoints(t, r.read(t.Context(), "npm"), one("registry.npmjs.org"))
+	write(t, filepath.Join(dir, "npmrc"), "registry=https://builtin.example\n", 0o644)
+	endpoints(t, r.read(t.Context(), "npm"), one("builtin.example"))
+	write(t, filepath.Join(prefix, "etc/npmrc"), "; ours\nregistry=https://host.example\n@acme:registry=https://acme.example\n", 0o644)
+	endpoints(t, r.read(t.Context(), "npm"), one("acme.example"), one("host.example"))
+	write(t, filepath.Join(r.home, ".npmrc"), "registry = https://${HOST}/${NONE?}\n", 0o600)
+	endpoints(t, r.read(t.Context(), "npm"), one("acme.example"), one("own.example"))
+	variables["NPM_CONFIG_REGISTRY"] = "https://set.example"
+	endpoints(t, r.read(t.Context(), "npm"), one("acme.example"), one("set.example"))
+	delete(variables, "NPM_CONFIG_REGISTRY")
+	write(t, filepath.Join(r.home, "mine"), "prefix="+r.home+"\n", 0o600)
+	write(t, filepath.Join(r.home, "etc/npmrc"), "registry=https://elsewhere.example\n", 0o600)
+	variables["npm_config_userconfig"] = filepath.Join(r.home, "mine")
+	endpoints(t, r.read(t.Context(), "npm"), one("elsewhere.example"))
+}
+
+// TestNPMFilesAreThoseOfNPM compares with what the npm of this machine says.
+func TestNPMFilesAreThoseOfNPM(t *testing.T) {
+	home := t.TempDir()
+	r := &reader{getenv: os.Getenv, home: home, etc: "/etc"}
+	if _, err := r.program("npm"); err != nil {
+		t.Skip("npm is not installed")
+	}
+	dir, prefix := r.npmPackage()
+	if dir == "" {
+		t.Skip("npm is behind a program of another kind")
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("ADDRESS", "own.example")
+	write(t, filepath.Join(home, ".npmrc"), "# mine\nregistry = \"https://${ADDRESS}/x\"\n@acme:registry=https://acme.example/${NONE}\n[section]\n", 0o600)
+	for range 2 {
+		text, err := r.output(t.Context(), slices.Concat(npmVariables, []string{"ADDRESS", "PREFIX"}), "npm", "config", "list", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says map[string]any
+		if err := json.Unmarshal([]byte(text), &says); err != nil {
+			t.Fatal(err)
+		}
+		is := r.npmSettings(filepath.Join(dir, "npmrc"), prefix)
+		for _, key := range []string{"registry", "@acme:registry"} {
+			if want, _ := says[key].(string); strings.TrimSuffix(cmp.Or(is[key], npmRegistry), "/") != strings.TrimSuffix(want, "/") && want != "" {
+				t.Errorf("%s is %q, npm says %q", key, is[key], want)
+			}
+		}
+		t.Setenv("NPM_CONFIG_GLOBALCONFIG", filepath.Join(home, "global"))
+		write(t, filepath.Join(home, "global"), "@acme:registry=https://lower.example\n", 0o600)
+		write(t, filepath.Join(home, ".npmrc"), "", 0o600)
+	}
 }
 
 func TestGo(t *testing.T) {
@@ -186,7 +253,9 @@ func TestTimeIsBounded(t *testing.T) {
 	program(t, filepath.Join(bin, "npm"), "sleep 600 & wait")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if f := r.read(ctx, "npm"); f.Err == nil || !strings.Contains(f.Err.Error(), "no answer") {
+	endpoints(t, r.read(ctx, "npm"), preset.Endpoint{Host: "registry.npmjs.org", Port: 443})
+	program(t, filepath.Join(bin, "go"), "sleep 600 & wait")
+	if f := r.read(ctx, "go"); f.Err == nil || !strings.Contains(f.Err.Error(), "no answer") {
 		t.Errorf("%+v", f)
 	}
 	if runTimeout > 10*time.Second {
@@ -232,11 +301,13 @@ func FuzzConfigurations(f *testing.F) {
 	f.Add("[source.x]\nregistry = \"sparse+https://a.example/\"")
 	f.Add("deb [a] http://a.example/ x main")
 	f.Add("Types: deb\nURIs: https://a.example")
+	f.Add("@a:registry=https://${b}.example/${c?}")
 	f.Add("global.index-url='https://a.example/simple'")
 	f.Fuzz(func(t *testing.T, text string) {
 		indexes, _ := pipIndexes(text)
-		registries, _ := cargoRegistries(text)
-		for _, list := range [][]string{indexes, registries, listSources(text), stanzaSources(text), npmrc(text), {checksumDatabase(text), text}} {
+		crates, _ := cargoRegistries(text)
+		npm := registries((&reader{getenv: func(string) string { return "x" }}).npmLines(text), "")
+		for _, list := range [][]string{indexes, crates, listSources(text), stanzaSources(text), npm, {checksumDatabase(text), text}} {
 			for _, e := range found("x", list).Endpoints {
 				if e.Port < 1 || e.Port > 65535 || strings.ContainsAny(e.Host, ":/@ ") || e.Host == "" {
 					t.Errorf("endpoint %+v", e)

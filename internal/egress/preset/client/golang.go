@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/egress/preset"
@@ -31,9 +30,4 @@ func checksumDatabase(text string) string {
 	}
 	name, _, _ := strings.Cut(fields[0], "+")
 	return "https://" + name
-}
-
-func sorted(texts []string) []string {
-	slices.Sort(texts)
-	return texts
 }

@@ -49,6 +49,8 @@ func (r *reader) searchPath() []string {
 	return dirs
 }
 
+var errSlow = errors.New("no answer")
+
 var errMissing = errors.New("it is not installed on this host")
 
 // program returns the path of a program outside of projects.
@@ -84,7 +86,7 @@ func (r *reader) output(ctx context.Context, variables []string, name string, ar
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s: no answer within %v", name, runTimeout)
+		return "", fmt.Errorf("%s: %w within %v", name, errSlow, runTimeout)
 	case out.full:
 		return "", fmt.Errorf("%s: more than %d bytes of output", name, maxOutput)
 	case err != nil:
