@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/testkit/terminaltest"
 )
 
 // screen is a terminal with a person before it: what is typed goes to the
@@ -35,7 +35,7 @@ type screen struct {
 // columns.
 func (d *dock) sit(rows, cols uint16, line string) *screen {
 	d.Helper()
-	master, slave := openTerminal(d.T)
+	master, slave := terminaltest.Open(d.T)
 	s := &screen{T: d.T, master: master, cmd: d.command(d.words(line)...), more: make(chan struct{}, 1), done: make(chan struct{})}
 	s.resize(rows, cols)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
@@ -48,21 +48,6 @@ func (d *dock) sit(rows, cols uint16, line string) *screen {
 	d.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = master.Close() })
 	go s.watch()
 	return s
-}
-
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, errName := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	errLock := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	slave, errOpen := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err := errors.Join(errName, errLock, errOpen); err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }
 
 // watch keeps what is shown, until the last who has the terminal is gone.

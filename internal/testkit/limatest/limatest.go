@@ -24,6 +24,7 @@ import (
 const (
 	HomeVariable    = "LIMA_HOME"    // where virtual machines are
 	VersionVariable = "LIMA_VERSION" // what --version says
+	GatewayVariable = "LIMATEST_GATEWAY" // has the gateway's unit really run, in a mount namespace
 	insideVariable  = "LIMATEST_INSIDE"
 )
 
@@ -74,6 +75,8 @@ func run(args []string) error {
 		return errors.Join(setState(name, "Stopped"), machine().end(name))
 	case "delete":
 		return errors.Join(machine().end(name), os.RemoveAll(dirOf(name)))
+	case "sshd":
+		return sshd(name)
 	case "shell":
 		return machine().shell(args[2], strings.TrimPrefix(args[1], "--workdir="), args[3:])
 	}
@@ -127,7 +130,7 @@ func create(name, file string) error {
 	if err := os.WriteFile(filepath.Join(dirOf(name), "lima.yaml"), text, 0o600); err != nil {
 		return err
 	}
-	return setState(name, "Stopped")
+	return errors.Join(createSSH(name), setState(name, "Stopped"))
 }
 
 func setState(name, state string) error {

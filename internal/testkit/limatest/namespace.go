@@ -64,7 +64,19 @@ func (namespace) start(name string) error {
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
 		return fmt.Errorf("the root could not be made: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dirOf(name), "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+	if err := os.WriteFile(filepath.Join(dirOf(name), "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		return err
+	}
+	return boot(name)
+}
+
+// boot starts the gateway of a virtual machine that has its unit, if it is really to run.
+func boot(name string) error {
+	enabled := filepath.Join(dirOf(name), "upper/var/lib/limatest/atoll-gateway.service.enabled")
+	if _, err := os.Stat(enabled); err != nil || os.Getenv(GatewayVariable) == "" {
+		return nil
+	}
+	return namespace{}.shell(name, "/", []string{"systemctl", "restart", "atoll-gateway.service"})
 }
 
 // inside makes the root of a virtual machine and stays until it is stopped.
@@ -108,6 +120,9 @@ func (namespace) shell(name, workdir string, argv []string) error {
 	if argv[0] == "sudo" {
 		argv = argv[1:]
 	}
+	if usesSSH() {
+		return overSSH(name, workdir, argv)
+	}
 	cmd := exec.CommandContext(context.Background(), "nsenter", append([]string{"--mount", "--target", string(pid), "--", "/bin/sh", "-c", `cd "$0" && exec "$@"`, workdir}, argv...)...)
 	cmd.Env = []string{"PATH=" + searchPath, "HOME=/root"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -146,5 +161,8 @@ func mounts(dir, root string) error {
 			}
 		}
 	}
-	return copyStandIns(root + standInDir)
+	if err := copyStandIns(root + standInDir); err != nil || os.Getenv(GatewayVariable) == "" {
+		return err
+	}
+	return os.WriteFile(root+standInDir+"/gateway", nil, 0o600)
 }
