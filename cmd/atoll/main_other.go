@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime"
 
 	"github.com/atoll-run/atoll/internal/cli/nonlinux"
@@ -14,7 +13,7 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := nonlinux.WithSignals(context.Background())
 	defer stop()
 	home, _ := os.UserHomeDir() // without one, a path that begins with ~ is refused
 	return nonlinux.Main(ctx, os.Args[1:], &nonlinux.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Home: home, System: runtime.GOOS})

@@ -138,28 +138,27 @@ func (m *Manager) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// Command returns the command line that runs a program inside, or a shell, in the
-// workspace.
-func (m *Manager) Command(ctx context.Context, argv []string) ([]string, error) {
+// Command returns a program inside, or a shell, in the workspace.
+func (m *Manager) Command(ctx context.Context, argv []string) (*Process, error) {
 	v, _, err := m.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return v.ShellArgs(profile.Workspace(&m.Profile), argv...), nil
+	return newProcess(v, profile.Workspace(&m.Profile), nil, argv), nil
 }
 
-// SSHCommand returns the command line that connects by ssh.
-func (m *Manager) SSHCommand(ctx context.Context, argv []string) ([]string, error) {
+// SSHCommand returns the client of ssh, connected to the virtual machine.
+func (m *Manager) SSHCommand(ctx context.Context, argv []string) (*Process, error) {
 	v, i, err := m.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{"ssh", "-F", i.Dir + "/ssh.config", "lima-" + v.Name}, argv...), nil
+	return &Process{Argv: append([]string{"ssh", "-F", i.Dir + "/ssh.config", "lima-" + v.Name}, argv...)}, nil
 }
 
-// LogCommand returns the command line that shows what the gateway wrote inside, or nil
-// and the file in which Lima says why it does not run.
-func (m *Manager) LogCommand(ctx context.Context, follow bool) (argv []string, file string, err error) {
+// LogCommand returns the program that shows what the gateway wrote inside, or nil and the
+// file in which Lima says why it does not run.
+func (m *Manager) LogCommand(ctx context.Context, follow bool) (p *Process, file string, err error) {
 	v, i, err := m.running(ctx)
 	if v == nil {
 		return nil, "", err
@@ -167,9 +166,9 @@ func (m *Manager) LogCommand(ctx context.Context, follow bool) (argv []string, f
 	if i.Status != lima.Running {
 		return nil, i.Dir + "/ha.stderr.log", nil
 	}
-	argv = v.ShellArgs("/", "sudo", "journalctl", "--no-pager", "--unit=atoll-gateway.service", "--lines=200")
+	argv := []string{"journalctl", "--no-pager", "--unit=atoll-gateway.service", "--lines=200"}
 	if follow {
 		argv = append(argv, "--follow")
 	}
-	return argv, "", nil
+	return newProcess(v, "/", []string{"sudo"}, argv), "", nil
 }

@@ -18,9 +18,9 @@ import (
 // asGateway runs a program as the user of the gateway, with its state directory.
 var asGateway = []string{"sudo", "runuser", "-u", "atoll", "--", "env", "HOME=/var/lib/atoll", "ATOLL_STATE_DIR=/var/lib/atoll", "ATOLL_CONFIG=" + steps.ConfigFile}
 
-// Enter returns the command line that runs atoll inside, in the directory of the project
-// that the caller is in. The virtual machine is brought up if it does not run.
-func (m *Manager) Enter(ctx context.Context, cwd string, args []string) ([]string, error) {
+// Enter returns an atoll that runs inside, in the directory of the project that the
+// caller is in. The virtual machine is brought up if it does not run.
+func (m *Manager) Enter(ctx context.Context, cwd string, args []string) (*Process, error) {
 	workdir, err := m.insideOf(cwd)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (m *Manager) Enter(ctx context.Context, cwd string, args []string) ([]strin
 			return nil, err
 		}
 	}
-	return v.ShellArgs(workdir, append(append(append([]string{}, asGateway...), steps.ProgramFile), args...)...), nil
+	return newProcess(v, workdir, asGateway, append([]string{steps.ProgramFile}, args...)), nil
 }
 
 // insideOf returns where a directory of the project is inside.

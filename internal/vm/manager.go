@@ -88,6 +88,12 @@ func (m *Manager) running(ctx context.Context) (*lima.VM, lima.Instance, error) 
 	return v, i, nil
 }
 
+// Runs reports whether the virtual machine runs.
+func (m *Manager) Runs(ctx context.Context) bool {
+	_, _, err := m.running(ctx)
+	return err == nil
+}
+
 // made returns what the virtual machine was made with; nil if that is not known.
 func (m *Manager) made() (*Made, error) {
 	text, err := os.ReadFile(filepath.Join(m.dir(), madeName))

@@ -130,11 +130,11 @@ func (m *machine) up(from string) (string, error) {
 // inside runs a script as root and returns what it prints.
 func (m *machine) inside(script string) string {
 	m.Helper()
-	argv, err := m.Command(m.Context(), []string{"sudo", "sh", "-euc", script})
+	p, err := m.Command(m.Context(), []string{"sh", "-euc", script})
 	if err != nil {
 		m.Fatal(err)
 	}
-	return m.output(argv)
+	return m.output(p.Argv)
 }
 
 func (m *machine) output(argv []string) string {

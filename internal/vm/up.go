@@ -25,6 +25,9 @@ func (m *Manager) Up(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := steps.Plan(setup.List(), from); err != nil {
+		return err
+	}
 	if err := m.started(ctx, mounts); err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +42,11 @@ type Terminal struct {
 type env struct {
 	*Terminal
 	gateway string // URL, or the name of a context
+}
+
+// WithSignals returns a context that ends when somebody wants the program to end.
+func WithSignals(parent context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // Main runs one command line and returns the exit code.

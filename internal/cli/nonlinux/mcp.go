@@ -36,20 +36,27 @@ starts this command and speaks with it over standard input and output.`,
 
 // bridge passes messages of a client on to a gateway.
 type bridge struct {
-	to      contexts.Context
-	http    *http.Client
-	mutex   sync.Mutex // of out and session
+	http *http.Client
+	vm   *machineTools // nil if the gateway is not that of a virtual machine
+
+	mutex   sync.Mutex // of what follows
 	out     io.Writer
+	to      contexts.Context
 	session string
 }
 
 // serveMCP passes messages on until the input ends.
 func (e *env) serveMCP(ctx context.Context) error {
-	to, err := e.target()
-	if err != nil {
+	b := &bridge{out: e.Out, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	var err error
+	if b.vm, err = e.machineTools(); err != nil {
 		return err
 	}
-	b := &bridge{to: to, out: e.Out, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if b.vm == nil {
+		if b.to, err = e.target(); err != nil {
+			return err
+		}
+	}
 	defer b.end(context.WithoutCancel(ctx))
 	lines := bufio.NewScanner(e.In)
 	lines.Buffer(nil, maxMessage)
@@ -60,7 +67,7 @@ func (e *env) serveMCP(ctx context.Context) error {
 		message := bytes.TrimSpace(bytes.Clone(lines.Bytes()))
 		switch {
 		case len(message) == 0:
-		case !b.begun(): // the first answers name the session
+		case !b.begun() && !b.vm.greeted(): // the first answers name the session
 			b.pass(ctx, message)
 		default:
 			slots <- struct{}{}
@@ -77,10 +84,22 @@ func (b *bridge) begun() bool {
 	return b.session != ""
 }
 
-// pass sends one message and writes every message of the answer. What fails is the
-// answer to the request.
+// pass has one message answered. What fails is the answer to the request.
 func (b *bridge) pass(ctx context.Context, message []byte) {
-	if err := b.send(ctx, message); err != nil {
+	err := errNotOurs
+	if b.vm != nil {
+		err = b.answerHere(ctx, message)
+	}
+	if errors.Is(err, errNotOurs) {
+		err = b.send(ctx, message, b.write)
+	}
+	if b.vm != nil && errors.Is(err, errNoSession) { // the gateway was started anew
+		b.setSession("")
+		if err = b.connect(ctx); err == nil {
+			err = b.send(ctx, message, b.write)
+		}
+	}
+	if err != nil {
 		var request struct {
 			ID json.RawMessage `json:"id"`
 		}
@@ -92,7 +111,11 @@ func (b *bridge) pass(ctx context.Context, message []byte) {
 	}
 }
 
-func (b *bridge) send(ctx context.Context, message []byte) error {
+// errNoSession is the cause of an error about a session that the gateway does not know.
+var errNoSession = errors.New("the gateway says " + http.StatusText(http.StatusNotFound))
+
+// send sends one message to the gateway and hands every message of the answer to write.
+func (b *bridge) send(ctx context.Context, message []byte, write func([]byte) error) error {
 	r, err := b.request(ctx, http.MethodPost, bytes.NewReader(message))
 	if err != nil {
 		return err
@@ -105,50 +128,55 @@ func (b *bridge) send(ctx context.Context, message []byte) error {
 	}
 	defer answer.Body.Close()
 	if id := answer.Header.Get(sessionHeader); id != "" {
-		b.mutex.Lock()
-		b.session = id
-		b.mutex.Unlock()
+		b.setSession(id)
 	}
-	return b.answer(answer)
+	return readAnswer(answer, write)
 }
 
-// answer writes the messages of an answer: one, or a stream of events.
-func (b *bridge) answer(r *http.Response) error {
+func (b *bridge) setSession(id string) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.session = id
+}
+
+// readAnswer hands the messages of an answer to write: one, or a stream of events.
+func readAnswer(r *http.Response, write func([]byte) error) error {
 	switch kind := r.Header.Get("Content-Type"); {
 	case r.StatusCode == http.StatusAccepted:
 		return nil
 	case r.StatusCode == http.StatusOK && strings.HasPrefix(kind, "text/event-stream"):
-		return b.events(r.Body)
+		return readEvents(r.Body, write)
 	case r.StatusCode == http.StatusOK:
 		text, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
 		if len(text) > maxMessage {
 			err = errors.New("the gateway's answer is too large")
 		}
-		return errors.Join(err, b.writeIf(err == nil, text))
+		if err != nil {
+			return err
+		}
+		return write(text)
 	}
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 500))
+	if r.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: %s", errNoSession, bytes.TrimSpace(text))
+	}
 	return fmt.Errorf("the gateway says %s: %s", r.Status, bytes.TrimSpace(text))
 }
 
-// events writes the data of each event of a stream.
-func (b *bridge) events(stream io.Reader) error {
+// readEvents hands the data of each event of a stream to write.
+func readEvents(stream io.Reader, write func([]byte) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxMessage)
 	for lines.Scan() {
-		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:")); ok {
-			if err := b.writeIf(len(bytes.TrimSpace(data)) > 0, data); err != nil {
-				return err
-			}
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		if !ok || len(bytes.TrimSpace(data)) == 0 {
+			continue
+		}
+		if err := write(data); err != nil {
+			return err
 		}
 	}
 	return lines.Err()
-}
-
-func (b *bridge) writeIf(is bool, text []byte) error {
-	if !is {
-		return nil
-	}
-	return b.write(text)
 }
 
 // write writes one message in one line. Only JSON gets to the client.
@@ -165,6 +193,8 @@ func (b *bridge) write(text []byte) error {
 }
 
 func (b *bridge) request(ctx context.Context, method string, body io.Reader) (*http.Request, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(b.to.URL, "/")+mcpPath, body)
 	if err != nil {
 		return nil, err
@@ -172,8 +202,6 @@ func (b *bridge) request(ctx context.Context, method string, body io.Reader) (*h
 	if b.to.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+b.to.Token)
 	}
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
 	if b.session != "" {
 		r.Header.Set(sessionHeader, b.session)
 	}

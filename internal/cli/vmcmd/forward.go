@@ -36,11 +36,11 @@ func Forward(ctx context.Context, h *Host, args []string) error {
 	if err != nil {
 		return err
 	}
-	argv, err := m.Enter(ctx, cwd, args)
+	p, err := m.Enter(ctx, cwd, args)
 	if err != nil {
 		return err
 	}
-	err = c.run(ctx, argv)
+	err = c.run(ctx, p)
 	if m.Profile.Mode == vmkeys.ModeAuto {
 		c.applyPassing(ctx, m)
 	}

@@ -21,11 +21,11 @@ func (c *command) newShell() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false)
 	return c.with(cmd, func(ctx context.Context, m *vm.Manager, args []string) error {
-		argv, err := m.Command(ctx, args)
+		p, err := m.Command(ctx, args)
 		if err != nil {
 			return err
 		}
-		return c.run(ctx, argv)
+		return c.run(ctx, p)
 	})
 }
 
@@ -33,11 +33,11 @@ func (c *command) newSSH() *cobra.Command {
 	cmd := &cobra.Command{Use: "ssh [-- COMMAND…]", Short: "Connect by ssh, as scp and editors do", Example: "  atoll vm ssh -- uptime"}
 	cmd.Flags().SetInterspersed(false)
 	return c.with(cmd, func(ctx context.Context, m *vm.Manager, args []string) error {
-		argv, err := m.SSHCommand(ctx, args)
+		p, err := m.SSHCommand(ctx, args)
 		if err != nil {
 			return err
 		}
-		return c.run(ctx, argv)
+		return c.run(ctx, p)
 	})
 }
 
@@ -49,11 +49,11 @@ func (c *command) newOnboard() *cobra.Command {
 		if !m.Profile.OpenClaw {
 			return errhint.With(errors.New("OpenClaw is not part of this profile"), "set openclaw: true in it and run `atoll vm up`")
 		}
-		argv, err := m.Command(ctx, []string{"openclaw", "onboard"})
+		p, err := m.Command(ctx, []string{"openclaw", "onboard"})
 		if err != nil {
 			return err
 		}
-		return c.run(ctx, argv)
+		return c.run(ctx, p)
 	})
 }
 
@@ -62,14 +62,14 @@ func (c *command) newLogs() *cobra.Command {
 	cmd := &cobra.Command{Use: "logs", Short: "Show what the gateway inside wrote, or why nothing runs", Args: cobra.NoArgs, Example: "  atoll vm logs"}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as more is written")
 	return c.with(cmd, func(ctx context.Context, m *vm.Manager, _ []string) error {
-		argv, file, err := m.LogCommand(ctx, follow)
+		p, file, err := m.LogCommand(ctx, follow)
 		switch {
 		case err != nil:
 			return err
 		case file != "":
 			return c.tail(file)
 		}
-		return c.run(ctx, argv)
+		return c.run(ctx, p)
 	})
 }
 

@@ -3,14 +3,12 @@
 package vmcmd
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -54,6 +52,17 @@ func New(h *Host) *cobra.Command {
 	cmd.PersistentFlags().StringVar(&c.profile, "profile", "", "`name` of the profile (default: vm.profile of the file, or the only one)")
 	cmd.AddCommand(c.newInit(), c.newUp(), c.newDown(), c.newRestart(), c.newStatus(), c.newShow(), c.newShell(), c.newSSH(), c.newOnboard(), c.newLogs(), c.newApply(), c.newUndo(), c.newDelete())
 	return cmd
+}
+
+// Open returns the manager of the profile that the configuration means; nil if it has none.
+func Open(h *Host) (*vm.Manager, error) {
+	c := &command{Host: h}
+	file, _, err := c.load()
+	if err != nil || len(file.VM().Profiles) == 0 {
+		return nil, err
+	}
+	m, _, err := c.open()
+	return m, err
 }
 
 // load returns the configuration of this person.
@@ -184,16 +193,4 @@ func (c *command) showStatus(s *vm.Status) error {
 		fmt.Fprintf(w, "step\t%s\t%s\n", step.Name, step.Skip)
 	}
 	return w.Flush()
-}
-
-// run runs a program in the place of this one: it has the terminal, its resizes and its
-// signals.
-func (c *command) run(ctx context.Context, argv []string) error {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.In, c.Out, c.Err
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return c.Exit(cmp.Or(max(exit.ExitCode(), 0), 1))
-	}
-	return err
 }

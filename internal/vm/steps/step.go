@@ -40,24 +40,31 @@ const (
 // Report is called for each step when it is over.
 type Report func(step *Step, result Result)
 
+// Plan returns the steps in their order, from the named one on ("" is the first).
+func Plan(list []Step, from string) ([]Step, error) {
+	ordered, err := Order(list)
+	if err != nil || from == "" {
+		return ordered, err
+	}
+	begin := slices.IndexFunc(ordered, func(s Step) bool { return s.Name == from })
+	if begin < 0 {
+		return nil, errhint.With(fmt.Errorf("there is no step %q", from), "`atoll vm status` lists them")
+	}
+	return ordered[begin:], nil
+}
+
 // Run does the steps in their order, from the named one on ("" is the first).
 func Run(ctx context.Context, guest Guest, list []Step, from string, report Report) error {
-	ordered, err := Order(list)
+	planned, err := Plan(list, from)
 	if err != nil {
 		return err
 	}
-	begin := 0
-	if from != "" {
-		if begin = slices.IndexFunc(ordered, func(s Step) bool { return s.Name == from }); begin < 0 {
-			return errhint.With(fmt.Errorf("there is no step %q", from), "`atoll vm status` lists them")
-		}
-	}
-	for i := begin; i < len(ordered); i++ {
-		result, err := ordered[i].run(ctx, guest)
+	for i := range planned {
+		result, err := planned[i].run(ctx, guest)
 		if err != nil {
-			return errhint.With(fmt.Errorf("step %s: %w", ordered[i].Name, err), "mend it and run `atoll vm up` again: what is done stays done")
+			return errhint.With(fmt.Errorf("step %s: %w", planned[i].Name, err), "mend it and run `atoll vm up` again: what is done stays done")
 		}
-		report(&ordered[i], result)
+		report(&planned[i], result)
 	}
 	return nil
 }
