@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/cli/nonlinux"
 	"github.com/atoll-run/atoll/internal/testkit/buildtest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
+	"github.com/atoll-run/atoll/internal/testkit/terminaltest"
 )
 
 var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
@@ -86,6 +87,10 @@ func TestClientOfARealGateway(t *testing.T) {
 		t.Errorf("context ls: %s", out)
 	}
 	id := makeSandbox(t, address, token)
+	config := filepath.Join(m.home, "atoll.json5")
+	if err := os.WriteFile(config, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		line string
 		want string
@@ -96,6 +101,10 @@ func TestClientOfARealGateway(t *testing.T) {
 		{"exec " + id + " -- echo from inside", "from inside\n", 0},
 		{"exec --json " + id + " -- echo json", `"stdout":"json\n"`, 0},
 		{"exec " + id + " -- sh -c exit${IFS}7", "", 7},
+		{"config check " + config, ": ok; ", 0},
+		{"dashboard --json --gateway work", `{"url":"` + address + `/ui/"}`, 0},
+		{"ps --gateway work", id, 0},
+		{"runs list --gateway work", "", 0},
 		{"sync status", "no overlay", 1},
 		{"sync approve", "give paths, or --all-passing", 2},
 		{"ps --gateway nowhere", `there is no context "nowhere"`, 2},
@@ -107,6 +116,8 @@ func TestClientOfARealGateway(t *testing.T) {
 	}
 	speakMCP(t, m)
 	openSSH(t, m, id)
+	sitAtSSH(t, m, id)
+	copyFiles(t, m, id)
 }
 
 // openSSH opens the sandbox with the real client of OpenSSH, whose proxy is this test.
@@ -132,6 +143,70 @@ func openSSH(t *testing.T, m mac, id string) {
 	}
 }
 
+// obey says its window's size, each new one, and an interrupt.
+const obey = `trap 'echo "size $(stty size)"' WINCH
+trap 'echo "caught INT"' INT
+echo "ready $(stty size)"
+while :; do sleep 0.1; done
+`
+
+// sitAtSSH has a person at a terminal: its size and its keys reach the sandbox, and at the
+// end it is as before.
+func sitAtSSH(t *testing.T, m mac, id string) {
+	t.Helper()
+	if _, errs, code := m.atoll(t, "", "exec", id, "--", "sh", "-c", `printf %s "$0" >/tmp/obey`, obey); code != 0 {
+		t.Fatal(errs)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "ssh", id)
+	cmd.Env = append(os.Environ(), "TERM=xterm")
+	s := terminaltest.Start(t, cmd, 30, 100)
+	s.Press("exec sh /tmp/obey\n")
+	s.Await("ready 30 100")
+	s.Resize(40, 120)
+	s.Await("size 40 120")
+	s.Press("\x03")
+	s.Await("caught INT")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.End(); code != 255 { // as ssh has it
+		t.Errorf("exit code %d:\n%s", code, s.Text())
+	}
+	const gone = `for i in $(seq 300); do grep -lqs /tmp/obey$ /proc/[0-9]*/cmdline || exit 0; sleep 0.1; done; exit 1`
+	if out, errs, code := m.atoll(t, "", "exec", id, "--", "sh", "-c", gone); code != 0 {
+		t.Errorf("the program goes on: %s %s", out, errs)
+	}
+}
+
+// copyFiles copies a file in and out with the real client of sftp.
+func copyFiles(t *testing.T, m mac, id string) {
+	t.Helper()
+	sftp := need.Program(t, "sftp", "openssh-client")
+	var config string
+	_ = filepath.WalkDir(m.home, func(path string, _ os.DirEntry, _ error) error {
+		if strings.HasSuffix(path, "/ssh/config") {
+			config = path
+		}
+		return nil
+	})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("from the Mac\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), sftp, "-F", config, "-b", "-", id+".atoll")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader("put in /tmp/there\nrename /tmp/there /tmp/moved\nget /tmp/moved out\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "out")); string(text) != "from the Mac\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
 // proxyVariable is the home directory of a proxy command, in the processes that ssh starts.
 const proxyVariable = "NONLINUX_TEST_HOME"
 
@@ -140,9 +215,12 @@ func TestMain(m *testing.M) {
 	if home == "" || len(os.Args) < 2 || os.Args[1] != "ssh" {
 		os.Exit(m.Run())
 	}
-	os.Exit(nonlinux.Main(context.Background(), os.Args[1:], &nonlinux.Terminal{
+	ctx, stop := nonlinux.WithSignals(context.Background())
+	code := nonlinux.Main(ctx, os.Args[1:], &nonlinux.Terminal{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Home: home, System: "plan9", Getenv: func(string) string { return "" },
-	}))
+	})
+	stop()
+	os.Exit(code)
 }
 
 // makeSandbox makes a sandbox at the gateway.

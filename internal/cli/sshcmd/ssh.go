@@ -67,7 +67,7 @@ func (e *env) open(ctx context.Context, args []string) error {
 	}
 	e.Close() // the client starts another process that opens the installation
 	words := append([]string{"-F", files.ConfigPath(), "--", name + clientconfig.Domain}, command...)
-	cmd := exec.CommandContext(ctx, client, words...)
+	cmd := clientconfig.Client(ctx, client, words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out.Writer, e.Err
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -38,7 +38,7 @@ func Command(ctx context.Context, dir, gateway, name string, words []string) (*e
 		return nil, err
 	}
 	args := append([]string{"-F", files.ConfigPath(), "-o", "ProxyCommand=" + proxy, "--", name + clientconfig.Domain}, words...)
-	return exec.CommandContext(ctx, program, args...), nil
+	return clientconfig.Client(ctx, program, args...), nil
 }
 
 // Stdio is standard input and output as a connection that can be closed while it is read.
