@@ -138,7 +138,7 @@ func children(t *testing.T, of []int) (list []int) {
 		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 		for _, task := range tasks {
 			text, _ := os.ReadFile(task)
-			for _, field := range strings.Fields(string(text)) {
+			for field := range strings.FieldsSeq(string(text)) {
 				child, err := strconv.Atoi(field)
 				if err != nil {
 					t.Fatal(err)

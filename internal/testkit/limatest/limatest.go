@@ -22,8 +22,8 @@ import (
 
 // The variables of the stand-in.
 const (
-	HomeVariable    = "LIMA_HOME"    // where virtual machines are
-	VersionVariable = "LIMA_VERSION" // what --version says
+	HomeVariable    = "LIMA_HOME"        // where virtual machines are
+	VersionVariable = "LIMA_VERSION"     // what --version says
 	GatewayVariable = "LIMATEST_GATEWAY" // has the gateway's unit really run, in a mount namespace
 	insideVariable  = "LIMATEST_INSIDE"
 )

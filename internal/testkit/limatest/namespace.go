@@ -21,12 +21,25 @@ type namespace struct{}
 
 func (namespace) end(name string) error { return End(dirOf(name)) }
 
-// End ends the processes inside of the virtual machines below a directory, sandboxes too:
-// each has the overlay of its virtual machine among its mounts.
+// End ends the processes inside of the virtual machines below a directory, sandboxes too,
+// and waits until they are gone: each has the overlay of its virtual machine among its
+// mounts.
 func End(dir string) error {
+	for range 500 {
+		left, err := killInside(dir)
+		if err != nil || left == 0 {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("processes below %s do not end", dir)
+}
+
+// killInside kills the processes inside and returns how many there were.
+func killInside(dir string) (n int, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*/mountinfo")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, file := range all {
 		text, err := os.ReadFile(file)
@@ -34,11 +47,12 @@ func End(dir string) error {
 		if err != nil || pid <= 1 || !strings.Contains(string(text), "upperdir="+dir+"/") {
 			continue // it has ended, or is another's
 		}
+		n++
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
+			return n, err
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // start starts this program again in a mount namespace of its own, which stays while the
