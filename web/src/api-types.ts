@@ -705,6 +705,31 @@ export interface PathDecision {
   writable: boolean;
 }
 
+export interface Pool {
+  agent: string;
+  backend?: string;
+  /** How many this gateway took out since it started. */
+  claimed: number;
+  /** The size that the configuration has. */
+  configured: number;
+  /** Attempts to fill it that failed, in a row. */
+  failures?: number;
+  /** How many are being made. */
+  making: number;
+  /** New sandboxes since then for which there was none. */
+  missed: number;
+  /** Why it is not full. */
+  problem?: string;
+  /** How many wait. */
+  ready: number;
+  /** How many sandboxes are to wait. */
+  size: number;
+}
+
+export interface Pools {
+  pools: Array<Pool>;
+}
+
 export interface Problem {
   /** The kind of problem, for programs. */
   code: string;
@@ -873,6 +898,11 @@ export interface Report {
   toolCalls: number;
   turns: number;
   unpricedCalls?: number;
+}
+
+export interface ResizePool {
+  /** How many are to wait; all pools together at most 256. */
+  size: number;
 }
 
 export interface Run {
