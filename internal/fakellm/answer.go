@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -102,6 +103,9 @@ func newEvents(w http.ResponseWriter, t Turn) *events {
 
 // send sends an event, with its name where the dialect has one.
 func (e *events) send(name string, body any) {
+	if e.turn.Pace != nil {
+		<-e.turn.Pace
+	}
 	data, _ := json.Marshal(body)
 	if name != "" {
 		fmt.Fprintf(e.w, "event: %s\n", name)
@@ -119,10 +123,15 @@ func (e *events) send(name string, body any) {
 // pieces is in how many parts a streamed text or argument comes.
 const pieces = 3
 
+// parts are what a streamed text comes in.
+func (t *Turn) parts() []string { return cutInto(t.Text, cmp.Or(t.Pieces, pieces)) }
+
 // cut divides a text between characters.
-func cut(text string) (parts []string) {
+func cut(text string) []string { return cutInto(text, pieces) }
+
+func cutInto(text string, n int) (parts []string) {
 	runes := []rune(text)
-	size := len(runes)/pieces + 1
+	size := len(runes)/n + 1
 	for len(runes) > 0 {
 		n := min(size, len(runes))
 		parts = append(parts, string(runes[:n]))

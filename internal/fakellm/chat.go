@@ -86,7 +86,7 @@ func streamChat(e *events, r *Request, t Turn) {
 	}
 	empty := ""
 	say(&speech{Role: "assistant", Content: &empty}, nil)
-	for _, part := range cut(t.Text) {
+	for _, part := range t.parts() {
 		say(&speech{Content: &part}, nil)
 	}
 	for i, c := range t.Calls {

@@ -96,7 +96,7 @@ func functionCall(c Call) object {
 // so far.
 func streamGenerated(e *events, r *Request, t Turn) {
 	var all []object
-	for _, piece := range cut(t.Text) {
+	for _, piece := range t.parts() {
 		all = append(all, object{"text": piece})
 	}
 	for _, c := range t.Calls {

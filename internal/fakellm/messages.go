@@ -83,7 +83,7 @@ func streamMessage(e *events, r *Request, t Turn) {
 		index++
 	}
 	if t.Text != "" || len(t.Calls) == 0 {
-		block(textBlock{"text", ""}, "text_delta", "text", cut(t.Text))
+		block(textBlock{"text", ""}, "text_delta", "text", t.parts())
 	}
 	for _, c := range t.Calls {
 		block(useBlock{"tool_use", c.ID, c.Name, json.RawMessage("{}")}, "input_json_delta", "partial_json", cut(c.Arguments))

@@ -29,6 +29,11 @@ type Turn struct {
 	// closed.
 	Hold      <-chan struct{} `json:"-"`
 	HoldAfter int             `json:"-"`
+	// Pace, if not nil, gives one element for each event of a stream, and is closed to
+	// let the rest pass.
+	Pace <-chan struct{} `json:"-"`
+	// Pieces is in how many parts a streamed text comes; 0 is 3.
+	Pieces int `json:"-"`
 	// First is what the first requests for this turn get instead of it, one each.
 	First []Turn
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -45,34 +46,53 @@ const (
 // eventLines prints what happens, a line each. What the agent says comes in
 // pieces of a word: they are put together to those of a moment.
 type eventLines struct {
-	env     *env
+	env *env
+
+	mu      sync.Mutex
 	text    bytes.Buffer
 	printed time.Time // when words were printed last
 	pieces  int
+	due     *time.Timer // prints what is held back; nil if nothing is
 }
 
 func (l *eventLines) event(e agent.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if e.Type != agent.TextDelta {
 		l.flush()
 		l.print(e)
 		return
 	}
 	l.text.WriteString(e.Text)
-	if l.text.Len() > maxPiece || bytes.HasSuffix(l.text.Bytes(), []byte("\n")) || l.isDue() {
+	switch {
+	case l.text.Len() > maxPiece || bytes.HasSuffix(l.text.Bytes(), []byte("\n")):
 		l.flush()
+	case l.pieces >= maxPieces || l.due != nil:
+	default:
+		l.flushLater(pieceTime - time.Since(l.printed))
 	}
 }
 
-// isDue reports whether words have been held back long enough.
-func (l *eventLines) isDue() bool {
-	if l.pieces >= maxPieces || time.Since(l.printed) < pieceTime {
-		return false
-	}
+// flushLater prints what is held back after a time. The caller holds the lock.
+func (l *eventLines) flushLater(after time.Duration) {
 	l.pieces++
-	return true
+	if after <= 0 {
+		l.flush()
+		return
+	}
+	l.due = time.AfterFunc(after, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.flush()
+	})
 }
 
+// flush prints what is held back. The caller holds the lock.
 func (l *eventLines) flush() {
+	if l.due != nil {
+		l.due.Stop()
+		l.due = nil
+	}
 	if l.text.Len() > 0 {
 		l.print(agent.Event{Type: agent.TextDelta, Text: l.text.String()})
 		l.text.Reset()
