@@ -20,10 +20,27 @@ var processEvents = &eventStream{
 	data:        []reflect.Type{reflect.TypeFor[api.ExecOutput](), reflect.TypeFor[api.ExecResult]()}, resumable: true,
 }
 
-// inSandbox is a route that works in the running sandbox of the path.
+// enterAny is enter, and operators also enter the sandboxes of sessions and runs.
+func (c *call) enterAny() (*sandboxes.Inside, error) {
+	if c.Made == nil {
+		return nil, sandboxes.ErrNotFound
+	}
+	r, err := c.Made.Find(c.ctx(), c.path("id"))
+	switch {
+	case err != nil:
+		return nil, err
+	case !c.caller.Sees(r.Account) || r.Phase == sandboxes.Snapshot:
+		return nil, sandboxes.ErrNotFound
+	case r.IsOfAgent() && !c.caller.May(access.Operator):
+		return nil, fmt.Errorf("%w: the processes of a session's or a run's sandbox need the scope %s", access.ErrScope, access.Operator)
+	}
+	return c.Made.Enter(c.ctx(), r)
+}
+
+// inSandbox is a route that works with processes in the running sandbox of the path.
 func inSandbox[Q, B, A any](do func(c *call, in *sandboxes.Inside, query *Q, body *B) (*A, error)) shape {
 	return answers(func(c *call, query *Q, body *B) (*A, error) {
-		in, err := c.enter()
+		in, err := c.enterAny()
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +92,7 @@ func (c *call) processChanged(err error) (*api.ProcessChanged, error) {
 
 // processOutput answers with what is kept of a process's output, or follows it.
 func (s *Server) processOutput(c *call, q *api.OutputQuery, _ *none) error {
-	in, err := c.enter()
+	in, err := c.enterAny()
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type live struct {
 	machine *machine.Machine
 	release func()
 	names   *names          // nil if it reaches nothing
+	brief   bool            // it is released with its last user: others change the sandbox
 	ctx     context.Context // ends when the sandbox is ended; everything in it does
 	end     context.CancelCauseFunc
 	users   int
@@ -93,7 +94,10 @@ func (s *Service) Enter(ctx context.Context, r *Record) (*Inside, error) {
 	case err != nil:
 		return nil, err
 	}
-	reached, err := s.reopenEgress(ctx, r, h)
+	var reached *names
+	if !r.IsOfAgent() {
+		reached, err = s.reopenEgress(ctx, r, h)
+	}
 	if err != nil {
 		h.Release()
 		return nil, err
@@ -157,7 +161,7 @@ func (s *Service) addOrJoin(r *Record, m *machine.Machine, c *connection) (_ *li
 		return old, false
 	}
 	ctx, end := context.WithCancelCause(s.ctx)
-	l := &live{id: r.ID, machine: m, release: c.Release, names: c.names, ctx: ctx, end: end, users: 1, unused: make(chan struct{})}
+	l := &live{id: r.ID, machine: m, release: c.Release, names: c.names, brief: r.IsOfAgent(), ctx: ctx, end: end, users: 1, unused: make(chan struct{})}
 	s.live[r.ID] = l
 	if c.names != nil {
 		context.AfterFunc(c.names.grant.Context(), func() { s.drop(l) })
@@ -190,6 +194,10 @@ func (s *Service) isLast(l *live) bool {
 	defer s.mu.Unlock()
 	if l.users--; l.users > 0 || l.ended {
 		return l.users == 0
+	}
+	if l.brief {
+		s.dropLocked(l)
+		return true
 	}
 	if l.names == nil { // what has egress keeps it, and with it its connection
 		l.idle = time.AfterFunc(keepOpen, func() { s.closeIdle(l) })

@@ -1,11 +1,13 @@
 package sandboxes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/api"
@@ -13,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/policy"
+	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
@@ -48,9 +51,9 @@ func (r *Record) command(q *api.ExecRequest, more map[string]string) (*machine.C
 	for _, blocked := range env.Blocked {
 		return nil, &InvalidError{"/env/" + blocked.Name, blocked.Reason}
 	}
-	passed := map[string]string{"HOME": r.Details.Workdir, "PATH": r.Details.SearchPath}
-	if passed["PATH"] == "" {
-		passed["PATH"] = provide.DefaultPath
+	passed := map[string]string{"PATH": cmp.Or(r.Details.SearchPath, provide.DefaultPath)}
+	if r.Details.Workdir != "" {
+		passed["HOME"] = r.Details.Workdir
 	}
 	maps.Copy(passed, more)
 	maps.Copy(passed, env.Passed)
@@ -115,8 +118,17 @@ func (s *Service) record(r *Record, command *machine.Command) error {
 	}
 	return s.Audit(&audit.ExecEvent{
 		Time: s.Now(), Sandbox: r.Name, Program: program, Arguments: arguments,
-		Subject: audit.Subject{Account: r.Account, Agent: config.APIAgent, Session: r.Details.SessionKey},
+		Subject: audit.Subject{Account: r.Account, Agent: cmp.Or(r.agent, config.APIAgent), Session: r.Details.SessionKey, Run: r.run()},
 	})
+}
+
+// run returns the id of the run that has the sandbox, "" if none does.
+func (r *Record) run() string {
+	_, key := policy.ScopeAccount(r.Details.SessionKey)
+	if id, ok := strings.CutPrefix(key, run.SessionOf(r.agent, "")); ok && r.IsOfAgent() {
+		return id
+	}
+	return ""
 }
 
 // exitTimeout is the exit code of a command that ran out of time, as of timeout(1).

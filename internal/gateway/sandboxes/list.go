@@ -32,7 +32,7 @@ func (s *Service) Get(ctx context.Context, id string) (*Record, error) {
 
 // All returns the records of an account, "" for all, by the name of the sandbox.
 func (s *Service) All(ctx context.Context, account string) (map[string]*Record, error) {
-	list, err := s.records.query(ctx, "WHERE ?1 = '' OR account = ?1", account)
+	list, err := s.records.ofAccount(ctx, account)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type Record struct {
 	Template   string
 	Metadata   map[string]string
 	Details    Details
+	agent      string // whose session or run has the sandbox; "" if a program made it
 }
 
 // What becomes of a sandbox at its deadline.
@@ -121,6 +122,14 @@ func (s records) get(ctx context.Context, id string) (*Record, error) {
 		return nil, ErrNotFound
 	}
 	return list[0], nil
+}
+
+// ofAccount returns the records of an account, "" for all.
+func (s records) ofAccount(ctx context.Context, account string) ([]*Record, error) {
+	if account == "" {
+		return s.query(ctx, "")
+	}
+	return s.query(ctx, "WHERE account = ?", account)
 }
 
 func (s records) query(ctx context.Context, rest string, args ...any) ([]*Record, error) {

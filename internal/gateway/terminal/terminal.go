@@ -1,5 +1,6 @@
-// Package terminal carries the terminal of a process in a program's sandbox over a
-// WebSocket. Binary messages are what the terminal shows and what is typed; text
+// Package terminal carries the terminal of a process in a sandbox over a WebSocket. Those
+// in sandboxes that programs made are for callers that may run commands, those in
+// sandboxes of sessions and runs for operators. Binary messages are what the terminal shows and what is typed; text
 // messages are JSON: api.TerminalControl from the client, api.TerminalEvent to it. A
 // client that comes again names the offset where it goes on.
 package terminal
@@ -50,6 +51,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "sandbox_not_found", "there is no such sandbox")
 		return
 	}
+	if errors.Is(err, access.ErrScope) {
+		refuse(w, http.StatusForbidden, "forbidden", "a terminal in the sandbox of a session or a run needs a token with the scope "+string(access.Operator))
+		return
+	}
 	if err != nil {
 		refuse(w, http.StatusNotFound, "process_not_found", "there is no such process with a terminal")
 		return
@@ -67,12 +72,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // enter returns the running sandbox of the path, if the caller may see it and the
 // process has a terminal.
 func (h *Handler) enter(r *http.Request) (*sandboxes.Inside, error) {
-	record, err := h.Made.Get(r.Context(), r.PathValue("id"))
+	record, err := h.Made.Find(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	if caller := access.FromContext(r.Context()); caller == nil || !caller.Sees(record.Account) {
+	caller := access.FromContext(r.Context())
+	switch {
+	case caller == nil || !caller.Sees(record.Account):
 		return nil, sandboxes.ErrNotFound
+	case record.IsOfAgent() && !caller.May(access.Operator):
+		return nil, access.ErrScope
 	}
 	in, err := h.Made.Enter(r.Context(), record)
 	if err != nil {
