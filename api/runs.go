@@ -45,6 +45,7 @@ type Run struct {
 	Branch     string            `json:"branch,omitempty" doc:"Key of the branch that its commits are for."`
 	Pull       string            `json:"pullRequest,omitempty" doc:"Address of the pull request with its commits."`
 	Trace      string            `json:"trace,omitempty" doc:"Id of its trace."`
+	TraceURL   string            `json:"traceUrl,omitempty" doc:"The page of its trace in the operator's tool, as gateway.links.trace says."`
 	WaitingFor string            `json:"waitingFor,omitempty" doc:"What it waits for: turn, approval, or why its branch is not free."`
 	Model      string            `json:"model"`
 	Sandbox    string            `json:"sandbox,omitempty"`

@@ -44,6 +44,21 @@ type Drift struct {
 	Stale    []string `json:"stale,omitempty" doc:"The source changed since."`
 }
 
+// DriftDiffs are the behaviour files of a private copy that differ from those of the agent.
+type DriftDiffs struct {
+	Files []DriftDiff `json:"files"`
+}
+
+// DriftDiff is how one file differs.
+type DriftDiff struct {
+	Path     string `json:"path"`
+	Modified bool   `json:"modified,omitzero" doc:"It was written inside."`
+	Deleted  bool   `json:"deleted,omitzero" doc:"It was removed inside."`
+	Stale    bool   `json:"stale,omitzero" doc:"The source changed since."`
+	Diff     string `json:"diff,omitempty" doc:"Unified, from the source as it is now to the copy."`
+	Note     string `json:"note,omitempty" doc:"Why there is no diff."`
+}
+
 // SandboxQuery filters sandboxes.
 type SandboxQuery struct {
 	Limit    int      `query:"limit" min:"1" max:"10000" doc:"At most so many; all if not given."`

@@ -28,6 +28,12 @@ func (c *Client) Verify(ctx context.Context, name string) (*api.Verifications, e
 	return do[api.Verifications](ctx, c, http.MethodPost, pathWith("/api/v1/sandboxes/", name, "/verify"), nil)
 }
 
+// DriftDiffs returns how the behaviour files of a sandbox's private copy differ from the
+// agent's.
+func (c *Client) DriftDiffs(ctx context.Context, name string) (*api.DriftDiffs, error) {
+	return get[api.DriftDiffs](ctx, c, pathWith("/api/v1/sandboxes/", name, "/drift"), nil)
+}
+
 // Explain returns the configuration and policy that apply to a session.
 func (c *Client) Explain(ctx context.Context, q api.ExplainQuery) (*api.Explanation, error) {
 	return get[api.Explanation](ctx, c, "/api/v1/policy/explain", q)

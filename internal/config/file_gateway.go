@@ -12,6 +12,7 @@ type gatewayFile struct {
 	TLS            *gatewayTLSFile    `json:"tls" doc:"Encryption."`
 	ControlUI      *controlUIFile     `json:"controlUi" doc:"What browsers may do."`
 	Traces         *string            `json:"traces" check:"collectorURL" doc:"Where traces of runs and tasks are sent, by OTLP over HTTP: http://HOST:4318/v1/traces."`
+	Links          *gatewayLinksFile  `json:"links" doc:"Where pages of other tools are that the dashboard links to."`
 	Limits         *gatewayLimitsFile `json:"limits" doc:"How much the gateway takes on, and tokens that say nothing may do."`
 	_              struct{}           `accept:"gateway"`
 }
@@ -34,6 +35,10 @@ type controlUIFile struct {
 	Enabled        *bool    `json:"enabled" doc:"Serve the dashboard below /ui/."`
 	AllowedOrigins []string `json:"allowedOrigins" check:"origin" doc:"Pages of these origins may use the gateway, beside its own."`
 	_              struct{} `accept:"gateway.controlUi"`
+}
+
+type gatewayLinksFile struct {
+	Trace *string `json:"trace" check:"traceLink" doc:"The page of a trace, with {trace} in place of its id: https://HOST/trace/{trace}."`
 }
 
 type gatewayLimitsFile struct {

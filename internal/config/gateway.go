@@ -24,6 +24,7 @@ type Gateway struct {
 	Dashboard      bool          `json:"dashboard"` // controlUi.enabled
 	Origins        []string      `json:"allowedOrigins,omitzero"`
 	Traces         string        `json:"traces,omitempty"`
+	TraceLink      string        `json:"traceLink,omitempty"` // links.trace
 	Limits         GatewayLimits `json:"limits"`
 }
 
@@ -65,6 +66,7 @@ func (c *Config) Gateway() (Gateway, error) {
 	g.Origins = slices.DeleteFunc(slices.Clone(orEmpty(f.ControlUI).AllowedOrigins), func(o string) bool { return o == textcheck.AnyOrigin })
 	set(&g.Dashboard, orEmpty(f.ControlUI).Enabled)
 	set(&g.Traces, f.Traces)
+	set(&g.TraceLink, orEmpty(f.Links).Trace)
 	limits := orEmpty(f.Limits)
 	set(&g.Limits.Connections, limits.Connections)
 	set(&g.Limits.PerAddress, limits.PerAddress)

@@ -108,7 +108,7 @@ var projectRules = map[string]map[projectRule]string{
 	},
 	"relayLimits":   {ruleLower: "commits files fileBytes totalBytes packBytes"},
 	"runs":          {ruleLower: "concurrency", ruleRisky: "openclaw variants external"},
-	"gateway":       {ruleWithin: "limits", ruleRisky: "port bind customBindHost trustedNetwork hosts auth tls controlUi traces"},
+	"gateway":       {ruleWithin: "limits", ruleRisky: "port bind customBindHost trustedNetwork hosts auth tls controlUi traces links"},
 	"gatewayLimits": {ruleLower: "connections perAddress inboundBytes inboundBytesPerToken requests runs sandboxes usd"},
 }
 

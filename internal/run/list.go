@@ -71,21 +71,34 @@ func (s Store) List(ctx context.Context, f Filter) ([]Receipt, error) {
 			return nil, err
 		}
 	}
-	c := f.conditions()
-	c.add(f.Before != "", "(created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)", f.Before)
-	if f.Most <= 0 || f.Most > MaxList {
-		f.Most = MaxList
-	}
-	rows, err := s.DB.QueryContext(ctx, "SELECT receipt FROM runs"+c.String()+" ORDER BY created_at_ms DESC, id DESC LIMIT ?", append(c.args, f.Most)...)
+	query, args := f.page()
+	rows, err := s.DB.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, s.DB.Explain(err)
 	}
 	return collect[Receipt](s, rows)
 }
 
+// page returns the query of a page.
+func (f *Filter) page() (query string, args []any) {
+	c := f.conditions()
+	c.add(f.Before != "", "(created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)", f.Before)
+	most := f.Most
+	if most <= 0 || most > MaxList {
+		most = MaxList
+	}
+	return "SELECT receipt FROM runs" + c.String() + " ORDER BY created_at_ms DESC, id DESC LIMIT ?", append(c.args, most)
+}
+
+// count returns the query of Count.
+func (f *Filter) count() (query string, args []any) {
+	c := f.conditions()
+	return "SELECT count(*) FROM runs" + c.String(), c.args
+}
+
 // Count returns how many runs a filter chooses, on all pages.
 func (s Store) Count(ctx context.Context, f Filter) (n int, err error) {
-	c := f.conditions()
-	err = s.DB.QueryRowContext(ctx, "SELECT count(*) FROM runs"+c.String(), c.args...).Scan(&n)
+	query, args := f.count()
+	err = s.DB.QueryRowContext(ctx, query, args...).Scan(&n)
 	return n, s.DB.Explain(err)
 }

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"fmt"
 )
 
 // Status is a registry entry and what its machinery says of it.
@@ -17,17 +19,20 @@ type Status struct {
 // List returns up to limit sandboxes, the last used first (0: all), and how
 // many there are. It costs one query and one call per backend.
 func (m *Manager) List(ctx context.Context, limit int) ([]Status, int, error) {
-	total, err := m.Registry.Count(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
 	entries, err := m.Registry.List(ctx, limit)
 	if err != nil {
 		return nil, 0, err
 	}
+	total := len(entries)
+	if limit > 0 && total == limit {
+		if total, err = m.Registry.Count(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
 	list := m.statuses(ctx, entries)
+	held, _ := m.Leases.WhichHeld(useLocks(entries)) // one that cannot be asked is shown by its last use
 	for i := range list {
-		list[i].InUse, _ = m.Leases.IsHeld(useLock(list[i].ContainerName)) // one that cannot be asked is shown by its last use
+		list[i].InUse = held[useLock(list[i].ContainerName)]
 	}
 	return list, total, nil
 }
@@ -53,6 +58,32 @@ func (m *Manager) statuses(ctx context.Context, entries []*Entry) []Status {
 		list = append(list, engines[e.Backend].status(e))
 	}
 	return list
+}
+
+func useLocks(entries []*Entry) []string {
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, useLock(e.ContainerName))
+	}
+	return names
+}
+
+// Status returns one sandbox as List shows it, or ErrNotFound.
+func (m *Manager) Status(ctx context.Context, name string) (*Status, error) {
+	entry, err := m.Registry.Get(ctx, name)
+	if err == nil && entry.Kind == KindPool {
+		err = fmt.Errorf("sandbox %q: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := m.State(ctx, name)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign) {
+		err = nil // its container is gone
+	}
+	s := backendView{map[string]State{entry.RuntimeName(): state}, err}.status(entry)
+	s.InUse, _ = m.Leases.IsHeld(useLock(name))
+	return &s, nil
 }
 
 // backendView is what one backend answered.

@@ -168,6 +168,11 @@ func (r *Registry) Count(ctx context.Context) (int, error) {
 	return n, r.db.Explain(err)
 }
 
+// NamesOf returns the names of the entries of an account, without those in pools.
+func (r *Registry) NamesOf(ctx context.Context, account string) ([]string, error) {
+	return r.strings(ctx, "SELECT container_name FROM sandboxes WHERE account = ? AND kind <> 'pool'", account)
+}
+
 // Agents returns the ids of the agents that have entries.
 func (r *Registry) Agents(ctx context.Context) ([]string, error) {
 	// The recursive query jumps from one id to the next along the index, where

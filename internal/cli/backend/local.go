@@ -112,7 +112,9 @@ func (d local) Start(ctx context.Context, t *execute.Task, watch RunWatcher) (r 
 }
 
 func (d local) Sandboxes(ctx context.Context, limit int) ([]provide.Listed, int, error) {
-	return d.app.List(ctx, limit)
+	list, total, err := d.app.List(ctx, limit)
+	d.app.AddDrift(list)
+	return list, total, err
 }
 
 func (d local) Choose(ctx context.Context, s provide.Selector) ([]*sandbox.Entry, error) {

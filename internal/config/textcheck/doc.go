@@ -52,6 +52,7 @@ var named = map[string]Check{
 	"socksURL":       checkSocksURL,
 	"storageName":    optionNames("size", "inodes"),
 	"tmpfs":          checkTmpfs,
+	"traceLink":      checkTraceLink,
 	"treeTarget":     checkTreeTarget,
 	"trustedNetwork": checkTrustedNetwork,
 	"ulimitName":     checkUlimitName,

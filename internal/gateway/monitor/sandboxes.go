@@ -6,7 +6,6 @@ package monitor
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/logid"
@@ -24,7 +23,7 @@ const (
 
 // Sandboxes counts and logs the starts and the ends of a manager's sandboxes, and
 // shows how many there are.
-func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger, tracer *tracing.Tracer) {
+func Sandboxes(m *sandbox.Manager, all *sandbox.Listing, r *metrics.Registry, log *slog.Logger, tracer *tracing.Tracer) {
 	s := &sandboxes{
 		log:     log,
 		tracer:  tracer,
@@ -33,8 +32,7 @@ func Sandboxes(m *sandbox.Manager, r *metrics.Registry, log *slog.Logger, tracer
 		removed: r.Counter("atoll_sandboxes_removed_total", "Sandboxes that were removed, by backend.", "backend"),
 	}
 	m.Watch = s.watch
-	l := &listing{manager: m}
-	r.Gauges("atoll_sandboxes", "Sandboxes that are registered, by backend, kind and state: running, stopped, paused, created, dead, or unknown if the engine does not say.", []string{"backend", "kind", "state"}, l.count)
+	r.Gauges("atoll_sandboxes", "Sandboxes that are registered, by backend, kind and state: running, stopped, paused, created, dead, or unknown if the engine does not say.", []string{"backend", "kind", "state"}, (&counter{all}).count)
 }
 
 type sandboxes struct {
@@ -96,36 +94,23 @@ func known(backend string) string {
 	return "other"
 }
 
-// listing counts sandboxes by what their engines say, for a moment.
-type listing struct {
-	manager *sandbox.Manager
-	mu      sync.Mutex
-	at      time.Time
-	counts  map[[3]string]float64
-}
+// counter counts sandboxes by what their engines say.
+type counter struct{ all *sandbox.Listing }
 
-func (l *listing) count(set func(float64, ...string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.at) > listAge {
-		l.look()
-	}
-	for labels, n := range l.counts {
-		set(n, labels[:]...)
-	}
-}
-
-// look asks the engines. If the registry cannot be read there are no counts.
-func (l *listing) look() {
+// count asks the engines. If the registry cannot be read there are no counts.
+func (c *counter) count(set func(float64, ...string)) {
 	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 	defer cancel()
-	l.at, l.counts = time.Now(), map[[3]string]float64{}
-	all, _, err := l.manager.List(ctx, 0)
+	all, err := c.all.Within(ctx, listAge)
 	if err != nil {
 		return
 	}
+	counts := map[[3]string]float64{}
 	for i := range all {
-		l.counts[[3]string{known(all[i].Backend), kind(all[i].Kind), state(all[i].State)}]++
+		counts[[3]string{known(all[i].Backend), kind(all[i].Kind), state(all[i].State)}]++
+	}
+	for labels, n := range counts {
+		set(n, labels[:]...)
 	}
 }
 

@@ -1,7 +1,11 @@
 package rest
 
 import (
+	"net/url"
+	"strings"
+
 	"github.com/atoll-run/atoll/api"
+	"github.com/atoll-run/atoll/internal/config/textcheck"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/run"
 )
@@ -26,6 +30,7 @@ func runOf(r *run.Receipt) api.Run {
 // bound to an account.
 func (c *call) runOf(r *run.Receipt) api.Run {
 	answer := runOf(r)
+	answer.TraceURL = c.traceURL(r.Trace)
 	if !c.isBound() {
 		return answer
 	}
@@ -44,6 +49,16 @@ func (c *call) runOf(r *run.Receipt) api.Run {
 		answer.Notes = notes
 	}
 	return answer
+}
+
+// traceURL returns where the operator's tool shows a trace, "" if nowhere. The id, which
+// callers choose, is escaped for every place of an address.
+func (c *call) traceURL(trace string) string {
+	if strings.Trim(trace, ".") == "" || c.TraceLink == "" { // dots alone would be another page
+		return ""
+	}
+	escaped := strings.ReplaceAll(url.QueryEscape(trace), "+", "%20")
+	return strings.ReplaceAll(c.TraceLink, textcheck.TracePlaceholder, escaped)
 }
 
 // eventOf converts an event for this caller.

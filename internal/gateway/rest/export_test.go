@@ -26,3 +26,6 @@ func (s *Server) Streams() (n int) {
 	}
 	return n
 }
+
+// TraceURL is the address of a trace's page.
+func (s *Server) TraceURL(trace string) string { return (&call{Server: s}).traceURL(trace) }

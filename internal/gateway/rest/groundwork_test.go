@@ -55,6 +55,22 @@ func TestRunsAreChosen(t *testing.T) {
 	}
 }
 
+// A run has the address of its trace in the operator's tool, whatever its id is.
+func TestTraceLinks(t *testing.T) {
+	o := newServer(t, func(o *rest.Options) { o.TraceLink = "https://tool.example.org/t/{trace}?q={trace}" })
+	for trace, want := range map[string]string{
+		"abc": "https://tool.example.org/t/abc?q=abc", "a b&c/../d?e#f": "https://tool.example.org/t/a%20b%26c%2F..%2Fd%3Fe%23f?q=a%20b%26c%2F..%2Fd%3Fe%23f", "..": "", "": "",
+	} {
+		if got := o.rest.TraceURL(trace); got != want {
+			t.Errorf("%q: %s, want %s", trace, got, want)
+		}
+	}
+	begun := o.start("alice", "echo fine")
+	if one := into[api.Run](t, o.ask("alice", http.MethodGet, "/api/v1/ai/runs/"+begun.ID, nil), http.StatusOK); !strings.Contains(one.TraceURL, "/t/"+one.Trace+"?") {
+		t.Errorf("%+v", one)
+	}
+}
+
 // The calls of a run are those of the caller's account.
 func TestCallsOfARun(t *testing.T) {
 	o := newServer(t, nil)

@@ -36,6 +36,7 @@ func (s *Server) listSandboxes(c *call, q *api.SandboxQuery, _ *none) (*api.Sand
 			answer.Next = cursorOf(&answer.Sandboxes[q.Limit-1])
 		}
 	}
+	c.showAll(answer.Sandboxes)
 	return answer, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ const (
 	liveBuffer   = 1024 // events of sessions that wait to be read
 	// boxesAge is how old a list of all sandboxes may be; it is shared by all accounts.
 	boxesAge = 150 * time.Millisecond
+	// driftAge is how old the drift in a live list may be: to find it, files of every
+	// sandbox are read.
+	driftAge = time.Minute
 )
 
 // SandboxUse is what a running sandbox of an account uses.
@@ -35,15 +39,23 @@ type SandboxUse struct {
 type Live struct {
 	server *Server
 
-	mu    sync.Mutex
+	mu     sync.Mutex
+	at     time.Time
+	boxes  []api.Sandbox
+	drifts map[string]knownDrift // by name
+}
+
+// knownDrift is the drift of a sandbox at some time.
+type knownDrift struct {
 	at    time.Time
-	boxes []api.Sandbox
+	made  int64 // when the sandbox was
+	drift *api.Drift
 }
 
 var _ live.Source = (*Live)(nil)
 
 // Live returns the source of package live.
-func (s *Server) Live() *Live { return &Live{server: s} }
+func (s *Server) Live() *Live { return &Live{server: s, drifts: map[string]knownDrift{}} }
 
 // as returns a call of a caller without a request of its own.
 func (l *Live) as(ctx context.Context, c *access.Caller) *call {
@@ -123,7 +135,33 @@ func (l *Live) sandboxes(c *call) ([]live.Row, error) {
 		return nil, err
 	}
 	list, err := c.visibleOf(all, c.caller.Account)
-	return rowsOf(err, func() []api.Sandbox { return list[:min(len(list), liveBoxes)] }, func(s *api.Sandbox) string { return s.ContainerName })
+	list = list[:min(len(list), liveBoxes)]
+	l.addDrift(list)
+	for i := range list {
+		c.hide(&list[i])
+	}
+	return rowsOf(err, func() []api.Sandbox { return list }, func(s *api.Sandbox) string { return s.ContainerName })
+}
+
+// addDrift adds the drift of sandboxes, as it was at most driftAge ago.
+func (l *Live) addDrift(list []api.Sandbox) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(l.drifts, func(_ string, d knownDrift) bool { return now.Sub(d.at) > driftAge })
+	var unknown []api.Sandbox
+	for i := range list {
+		if d, ok := l.drifts[list[i].ContainerName]; !ok || d.made != list[i].CreatedAtMs {
+			unknown = append(unknown, list[i])
+		}
+	}
+	l.server.Sandboxes.AddDrift(unknown)
+	for i := range unknown {
+		l.drifts[unknown[i].ContainerName] = knownDrift{now, unknown[i].CreatedAtMs, unknown[i].Drift}
+	}
+	for i := range list {
+		list[i].Drift = l.drifts[list[i].ContainerName].drift
+	}
 }
 
 // counts returns how many sandboxes there are.

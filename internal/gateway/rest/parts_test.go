@@ -21,6 +21,11 @@ type testSandboxes struct{}
 func (testSandboxes) List(context.Context) ([]api.Sandbox, error) {
 	return []api.Sandbox{{ContainerName: "box-alice", Account: "alice", WorkspaceDir: "/home/op/a"}, {ContainerName: "box-bob", Account: "bob", WorkspaceDir: "/home/op/b"}}, nil
 }
+func (testSandboxes) AddDrift(list []api.Sandbox) {
+	for i := range list {
+		list[i].Drift = &api.Drift{Modified: []string{"SOUL.md"}}
+	}
+}
 func (s testSandboxes) Get(ctx context.Context, name string) (*api.Sandbox, error) {
 	all, err := s.List(ctx)
 	for i := range all {
@@ -29,6 +34,9 @@ func (s testSandboxes) Get(ctx context.Context, name string) (*api.Sandbox, erro
 		}
 	}
 	return nil, errors.Join(err, sandbox.ErrNotFound)
+}
+func (testSandboxes) DriftDiffs(context.Context, string) (*api.DriftDiffs, error) {
+	return &api.DriftDiffs{Files: []api.DriftDiff{{Path: "SOUL.md", Modified: true, Diff: "-a\n+b\n", Note: "open /home/op/a: denied"}}}, nil
 }
 func (testSandboxes) Recreate(_ context.Context, name string, discard bool) (*api.Recreated, error) {
 	if name == "box-bob" {
@@ -87,6 +95,13 @@ func TestSandboxesOfOthers(t *testing.T) {
 		}
 		problem(t, o.ask("alice", method, "/api/v1/sandboxes/box-bob"+path, "{}"), http.StatusNotFound, "sandbox_not_found")
 	}
+	if mine.Sandboxes[0].Drift == nil {
+		t.Error("the list has no drift")
+	}
+	if drift := into[api.DriftDiffs](t, o.ask("alice", http.MethodGet, "/api/v1/sandboxes/box-alice/drift", nil), http.StatusOK); len(drift.Files) != 1 || drift.Files[0].Diff == "" || strings.Contains(drift.Files[0].Note, "/home/op") {
+		t.Errorf("%+v", drift)
+	}
+	problem(t, o.ask("alice", http.MethodGet, "/api/v1/sandboxes/box-bob/drift", nil), http.StatusNotFound, "sandbox_not_found")
 	if done := into[api.Recreated](t, o.ask("alice", http.MethodPost, "/api/v1/sandboxes/box-alice/recreate", `{"discard":true}`), http.StatusOK); !done.Discarded || done.Aside != "" {
 		t.Errorf("%+v", done)
 	}

@@ -59,6 +59,7 @@ type Options struct {
 	Ledger    Ledger
 	Ready     func(context.Context) error // returns nil if all parts can work
 	Version   string
+	TraceLink string            // the page of a trace, with textcheck.TracePlaceholder; "" if there is none
 	Metrics   *metrics.Registry // nil makes one
 	Logger    *slog.Logger      // nil discards
 	Limit     Limit

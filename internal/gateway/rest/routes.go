@@ -22,6 +22,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/v1/models", "listModels", access.Read, "List the models that agents can ask", answers(s.models)},
 		{http.MethodGet, "/api/v1/sandboxes", "listSandboxes", access.Read, "List sandboxes, the last used first", answers(s.listSandboxes)},
 		{http.MethodGet, "/api/v1/sandboxes/{id}", "getSandbox", access.Read, "Show a sandbox", answers(s.getSandbox)},
+		{http.MethodGet, "/api/v1/sandboxes/{id}/drift", "diffSandboxDrift", access.Read, "Show what differs in the behaviour files of a sandbox's private copy", answers(s.sandboxDrift)},
 		{http.MethodPost, "/api/v1/sandboxes", "createSandbox", access.Run, "Make a sandbox and start it", answers(s.createSandbox)},
 		{http.MethodDelete, "/api/v1/sandboxes/{id}", "removeSandbox", access.Run, "End a sandbox, whatever is done in it, and remove it with its files", answers(s.removeSandbox)},
 		{http.MethodGet, "/api/v1/sandboxes/{id}/metrics", "getSandboxMetrics", access.Read, "Show what a sandbox uses", answers(s.sandboxMetrics)},

@@ -8,12 +8,17 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/publicerr"
 	"github.com/atoll-run/atoll/internal/gateway/sandboxes"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Sandboxes manages the sandboxes of every account.
 type Sandboxes interface {
+	// List returns all of them, without their drift.
 	List(ctx context.Context) ([]api.Sandbox, error)
+	// AddDrift adds the drift of sandboxes to what List returned of them.
+	AddDrift(list []api.Sandbox)
 	Get(ctx context.Context, name string) (*api.Sandbox, error)
+	DriftDiffs(ctx context.Context, name string) (*api.DriftDiffs, error)
 	Recreate(ctx context.Context, name string, discard bool) (*api.Recreated, error)
 	Prune(ctx context.Context, workspaces bool) (*api.Pruned, error)
 	Verify(ctx context.Context, name string) (*api.Verifications, error)
@@ -21,7 +26,7 @@ type Sandboxes interface {
 }
 
 // visibleSandboxes returns the sandboxes of an account ("" is all) that the caller
-// may see.
+// may see, with what only hide takes away.
 func (c *call) visibleSandboxes(account string) ([]api.Sandbox, error) {
 	all, err := c.Sandboxes.List(c.ctx())
 	if err != nil {
@@ -42,7 +47,7 @@ func (c *call) visibleOf(all []api.Sandbox, account string) ([]api.Sandbox, erro
 			continue // a template is no sandbox to work in
 		}
 		if c.caller.Sees(s.Account) && (account == "" || s.Account == account) {
-			list = append(list, *c.show(&s, made[s.ContainerName]))
+			list = append(list, *c.withRecord(&s, made[s.ContainerName]))
 		}
 	}
 	return list, nil
@@ -51,9 +56,27 @@ func (c *call) visibleOf(all []api.Sandbox, account string) ([]api.Sandbox, erro
 // show adds what a program gave a sandbox, and hides paths of the host from bound
 // callers.
 func (c *call) show(s *api.Sandbox, r *sandboxes.Record) *api.Sandbox {
+	c.hide(s)
+	return c.withRecord(s, r)
+}
+
+// hide takes away what callers that are bound to an account do not see.
+func (c *call) hide(s *api.Sandbox) {
 	if c.caller.Account != "" {
 		s.WorkspaceDir, s.Problem = "", publicerr.Text(s.Problem)
 	}
+}
+
+// showAll adds the drift of sandboxes and hides what the caller does not see.
+func (c *call) showAll(list []api.Sandbox) {
+	c.Sandboxes.AddDrift(list)
+	for i := range list {
+		c.hide(&list[i])
+	}
+}
+
+// withRecord adds what a program gave a sandbox.
+func (c *call) withRecord(s *api.Sandbox, r *sandboxes.Record) *api.Sandbox {
 	if r != nil {
 		s.ID, s.Deadline, s.OnDeadline, s.Metadata, s.Workdir = r.ID, r.Deadline, r.OnDeadline, r.Metadata, r.Details.Workdir
 		s.Template = r.Template
@@ -68,19 +91,32 @@ func (s *Server) getSandbox(c *call, _, _ *none) (*api.Sandbox, error) {
 	r, err := c.madeSandbox()
 	if err == nil {
 		return c.sandboxOf(r)
-	} else if !errors.Is(err, sandboxes.ErrNotFound) {
+	} else if !errors.Is(err, sandboxes.ErrNotFound) || r != nil { // that of another account, or a template
 		return nil, err
 	}
-	list, err := c.visibleSandboxes("")
+	found, err := s.Sandboxes.Get(c.ctx(), c.path("id"))
+	if errors.Is(err, sandbox.ErrNotFound) || err == nil && !c.caller.Sees(found.Account) {
+		return nil, sandboxes.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
-		if list[i].ContainerName == c.path("id") {
-			return &list[i], nil
+	return c.show(found, nil), nil
+}
+
+// sandboxDrift shows what differs in the files of a drift.
+func (s *Server) sandboxDrift(c *call, _, _ *none) (*api.DriftDiffs, error) {
+	box, err := s.getSandbox(c, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.Sandboxes.DriftDiffs(c.ctx(), box.ContainerName)
+	if err == nil && c.isBound() {
+		for i := range answer.Files {
+			answer.Files[i].Note = publicerr.Text(answer.Files[i].Note)
 		}
 	}
-	return nil, sandboxes.ErrNotFound
+	return answer, err
 }
 
 func (s *Server) recreateSandbox(c *call, _ *none, body *api.RecreateRequest) (*api.Recreated, error) {

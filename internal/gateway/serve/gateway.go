@@ -44,6 +44,7 @@ import (
 	"github.com/atoll-run/atoll/internal/model/service"
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/sandbox/provide"
 	"github.com/atoll-run/atoll/internal/tracing"
 	"github.com/atoll-run/atoll/internal/version"
@@ -106,6 +107,7 @@ type Gateway struct {
 	ws       *ws.Server
 	rest     *rest.Server
 	live     atomic.Pointer[live.Handler] // nil until it is opened
+	all      *sandbox.Listing
 	mcp      *mcp.Handler
 	e2b      *e2b.Server
 	ports    *portproxy.Proxy
@@ -175,7 +177,8 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	}
 	g.worker.tracer = g.tracer
 	g.onClose(func() { g.logError("model calls", g.worker.Close()) })
-	monitor.Sandboxes(g.parts.Manager, g.parts.Models.Metrics(), g.logger, g.tracer)
+	g.all = sandbox.NewListing(g.parts.Manager)
+	monitor.Sandboxes(g.parts.Manager, g.all, g.parts.Models.Metrics(), g.logger, g.tracer)
 	g.tellSandboxes()
 	options := SessionOptions(g.parts, g.worker)
 	tasks := g.parts.Models.Metrics().Counter("atoll_tasks_total", "Tasks of sessions that are over, by state: done, failed or aborted.", "state")
@@ -256,8 +259,10 @@ func (g *Gateway) openProtocols(context.Context) error {
 	options.Identify, options.Limits, options.Sessions, options.Ready = g.access.Identify, g.access.Limiter, g.sessions, g.health.Err
 	options.Inbound, options.Made, options.Tracer, options.Tokens, options.Devices = g.inbound, g.made, g.tracer, g.access.Tokens, g.access.Devices
 	options.Browsers, options.Address, options.Socket = g.browsers, g.address, SocketPath(g.parts.Settings)
+	options.TraceLink = g.config.TraceLink
 	options.Settings, options.Pools = restSettings{g.parts, g.accounts}, g.pools
-	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager).Usage, g.changed
+	options.Usage, options.Changed = monitor.NewSampler(g.parts.Manager, g.all).Usage, g.changed
+	options.Sandboxes = restSandboxes{g.parts, g.all}
 	if g.config.Dashboard {
 		options.Web, options.PageURL = g.access, g.pageURL
 	}

@@ -70,6 +70,7 @@ func changed(p *Parts, s *provide.Settings, before, after *config.Gateway) (part
 		{"relay", func(c *config.Config) (any, error) { return c.Relay() }},
 		{"models", func(c *config.Config) (any, error) { return c.Models(), nil }},
 		{"templates of e2b", func(c *config.Config) (any, error) { return c.E2BTemplates(), nil }},
+		{"gateway.links", func(c *config.Config) (any, error) { g, err := c.Gateway(); return g.TraceLink, err }},
 		{"session", func(c *config.Config) (any, error) { return c.Session(), nil }},
 	} {
 		if differ(part.of, p.Config, s.Config) {

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/relay/deliver"
 	"github.com/atoll-run/atoll/internal/run"
 	"github.com/atoll-run/atoll/internal/run/execute"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/version"
 )
 
@@ -22,7 +23,7 @@ import (
 // sessions there are and what makes it ready is the gateway's to add.
 func RESTOptions(p *Parts, r *execute.Runs) rest.Options {
 	return rest.Options{
-		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p}, Ledger: restBooks{p}, Choices: restChoices{p, r.Variants}, Examine: examine(p.Doctor),
+		Runs: restRuns{p, r}, Store: p.Models.RunStore(), Agents: []rest.Catalogue{restVariants{p, r.Variants}}, Sandboxes: restSandboxes{p, sandbox.NewListing(p.Manager)}, Ledger: restBooks{p}, Choices: restChoices{p, r.Variants}, Examine: examine(p.Doctor),
 		Relay: restRelay{p}, AgentNames: p.Config.Agents(), Settings: restSettings{p, func(context.Context) (map[string]bool, error) { return nil, nil }},
 		Approvals: restApprovals{p.Commits.Approvals(), p.Commits}, Sync: p.Sync,
 		Version: version.Current().Version, Metrics: p.Models.Metrics(), Logger: p.Logger,

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/config"
@@ -13,19 +14,51 @@ import (
 )
 
 // restSandboxes are the installation's sandboxes, for the gateway's callers.
-type restSandboxes struct{ parts *Parts }
+type restSandboxes struct {
+	parts *Parts
+	all   *sandbox.Listing
+}
 
-// List returns all of them.
+// List returns all of them, without their drift.
 func (s restSandboxes) List(ctx context.Context) ([]api.Sandbox, error) {
-	all, _, err := s.parts.List(ctx, 0)
+	all, err := s.all.Within(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]api.Sandbox, 0, len(all))
-	for i := range all {
-		list = append(list, sandboxOf(&all[i]))
+	for _, l := range s.parts.Describe(all) {
+		list = append(list, sandboxOf(&l))
 	}
 	return list, nil
+}
+
+// AddDrift adds the drift of sandboxes to what List returned of them.
+func (s restSandboxes) AddDrift(list []api.Sandbox) {
+	all := make([]provide.Listed, len(list))
+	for i := range list {
+		b := &list[i]
+		all[i].Entry = &sandbox.Entry{ContainerName: b.ContainerName, SessionKey: b.SessionKey, AgentID: b.AgentID, WorkspaceDir: b.WorkspaceDir}
+	}
+	s.parts.AddDrift(all)
+	for i := range list {
+		list[i].Drift = driftOf(&all[i])
+	}
+}
+
+// DriftDiffs returns how the behaviour files of a sandbox differ from their sources.
+func (s restSandboxes) DriftDiffs(ctx context.Context, name string) (*api.DriftDiffs, error) {
+	drift, files, err := s.parts.DriftDiffs(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	answer := &api.DriftDiffs{Files: []api.DriftDiff{}}
+	for _, f := range files {
+		answer.Files = append(answer.Files, api.DriftDiff{
+			Path: f.Path, Diff: f.Diff, Note: f.Note,
+			Modified: slices.Contains(drift.Modified, f.Path), Deleted: slices.Contains(drift.Deleted, f.Path), Stale: slices.Contains(drift.Stale, f.Path),
+		})
+	}
+	return answer, nil
 }
 
 // Get returns one.
@@ -44,10 +77,16 @@ func sandboxOf(l *provide.Listed) api.Sandbox {
 		Kind: string(l.Kind), Phase: string(l.Phase), Backend: l.Backend, AgentID: l.AgentID, Account: l.Account, WorkspaceDir: l.WorkspaceDir,
 		CDPPort: l.CDPPort, NoVNCPort: l.NoVNCPort, Imported: l.Imported, State: string(l.State), Running: l.Running, InUse: l.InUse, Problem: l.Problem, ImageMatch: l.ImageMatch,
 	}
-	if !l.Drift.None() {
-		s.Drift = (*api.Drift)(&l.Drift)
-	}
+	s.Drift = driftOf(l)
 	return s
+}
+
+// driftOf returns the drift of a sandbox, nil if there is none.
+func driftOf(l *provide.Listed) *api.Drift {
+	if l.Drift.None() {
+		return nil
+	}
+	return (*api.Drift)(&l.Drift)
 }
 
 // Recreate removes a sandbox, so that the next use makes it anew.

@@ -96,7 +96,7 @@ func (a *Installation) outdatedCopies(ctx context.Context, all bool) (list []*sa
 	}
 	for _, e := range left {
 		now, agent, err := a.layoutNow(e)
-		if all || err == nil && agent != nil && !a.drift(agent, e).None() && now.WorkspaceDir == e.WorkspaceDir {
+		if all || err == nil && agent != nil && !a.drift(new(workspace.DriftReader), agent, e).None() && now.WorkspaceDir == e.WorkspaceDir {
 			list = append(list, e)
 		}
 	}

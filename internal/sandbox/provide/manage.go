@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/policy"
@@ -21,25 +22,50 @@ type Listed struct {
 	Drift      workspace.Drift `json:"drift,omitzero"`
 }
 
-// List returns up to limit sandboxes, the last used first, and their number.
+// List returns up to limit sandboxes, the last used first, and their number. Their drift
+// is not among it: see AddDrift.
 func (a *Installation) List(ctx context.Context, limit int) ([]Listed, int, error) {
 	statuses, total, err := a.Manager.List(ctx, limit)
-	if err != nil {
-		return nil, 0, err
-	}
-	agents := map[string]*config.Agent{}
+	return a.Describe(statuses), total, err
+}
+
+// Describe returns sandboxes as List does.
+func (a *Installation) Describe(statuses []sandbox.Status) []Listed {
+	d := &describer{in: a, agents: map[string]*config.Agent{}, packaged: sync.OnceValues(a.packagedImage)}
 	list := make([]Listed, 0, len(statuses))
 	for _, s := range statuses {
-		l := Listed{Status: s, ImageMatch: IsDockerContainer(s.Entry)}
-		a.WithEndpoints(s.Entry)
-		if agent := a.agent(agents, s.AgentID); agent != nil {
-			l.ImageMatch = s.Image == a.expectedImage(agent, s.Entry)
-			l.Drift = a.drift(agent, s.Entry)
-			l.Problem = cmp.Or(l.Problem, oneWall(agent, s.Entry))
-		}
-		list = append(list, l)
+		list = append(list, d.describe(s))
 	}
-	return list, total, nil
+	return list
+}
+
+// describer has what all sandboxes of a list are compared with.
+type describer struct {
+	in       *Installation
+	agents   map[string]*config.Agent
+	packaged func() (string, error)
+}
+
+func (d *describer) describe(s sandbox.Status) Listed {
+	entry := *s.Entry // others may have the same list
+	s.Entry = &entry
+	l := Listed{Status: s, ImageMatch: isOfRequest(s.Entry)}
+	d.in.WithEndpoints(s.Entry)
+	if agent := d.in.agent(d.agents, s.AgentID); agent != nil && !isOfRequest(s.Entry) {
+		l.ImageMatch = s.Image == d.expectedImage(agent, s.Entry)
+		l.Problem = cmp.Or(l.Problem, oneWall(agent, s.Entry))
+	}
+	return l
+}
+
+// AddDrift adds how the copies of sandboxes differ from their sources.
+func (a *Installation) AddDrift(list []Listed) {
+	agents, reader := map[string]*config.Agent{}, new(workspace.DriftReader)
+	for i := range list {
+		if agent := a.agent(agents, list[i].AgentID); agent != nil {
+			list[i].Drift = a.drift(reader, agent, list[i].Entry)
+		}
+	}
 }
 
 // oneWall says of a browser that Chromium has no sandbox of its own.
@@ -50,19 +76,15 @@ func oneWall(agent *config.Agent, entry *sandbox.Entry) string {
 	return ""
 }
 
-// Status returns one sandbox, with the state that its machinery reports.
+// Status returns one sandbox as List does, with its drift.
 func (a *Installation) Status(ctx context.Context, name string) (*Listed, error) {
-	entry, err := a.Registry.Get(ctx, name)
+	status, err := a.Manager.Status(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	l := &Listed{Status: sandbox.Status{Entry: entry}, ImageMatch: true}
-	a.WithEndpoints(entry)
-	if l.State, err = a.Manager.State(ctx, name); err != nil {
-		l.Problem = err.Error()
-	}
-	l.Running = l.State == sandbox.StateRunning
-	return l, nil
+	list := a.Describe([]sandbox.Status{*status})
+	a.AddDrift(list)
+	return &list[0], nil
 }
 
 // agent resolves each agent once; nil if it is no longer configured.
@@ -78,12 +100,15 @@ func (a *Installation) agent(known map[string]*config.Agent, id string) *config.
 	return agent
 }
 
-func (a *Installation) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
+func (d *describer) expectedImage(agent *config.Agent, entry *sandbox.Entry) string {
 	switch {
 	case entry.Kind == sandbox.KindBrowser:
 		return agent.Sandbox.Browser.Image
 	case entry.Backend == BackendLinux && UsesHostPrograms(agent):
-		if name, err := a.packagedImage(); err == nil && strings.HasPrefix(entry.Image, packagedName+":") {
+		if !strings.HasPrefix(entry.Image, packagedName+":") {
+			return HostImage
+		}
+		if name, err := d.packaged(); err == nil {
 			return name
 		}
 		return HostImage
@@ -93,16 +118,23 @@ func (a *Installation) expectedImage(agent *config.Agent, entry *sandbox.Entry) 
 
 // drift is how a sandbox's copy differs from its seed. What cannot be read
 // shows no drift: doctor and diff tell more.
-func (a *Installation) drift(agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
-	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
-	if err != nil || layout.WorkspaceDir != entry.WorkspaceDir {
+func (a *Installation) drift(reader *workspace.DriftReader, agent *config.Agent, entry *sandbox.Entry) workspace.Drift {
+	layout, ok := a.seededLayout(agent, entry)
+	if !ok {
 		return workspace.Drift{}
 	}
-	drift, err := workspace.DriftOf(layout)
+	drift, err := reader.Drift(layout)
 	if err != nil {
 		return workspace.Drift{}
 	}
 	return drift
+}
+
+// seededLayout returns the layout of a sandbox that works in the copy which its agent's
+// configuration gives it.
+func (a *Installation) seededLayout(agent *config.Agent, entry *sandbox.Entry) (workspace.Layout, bool) {
+	layout, err := plan.LayoutOf(a.Config, agent, entry.SessionKey)
+	return layout, err == nil && layout.WorkspaceDir == entry.WorkspaceDir && !isOfRequest(entry)
 }
 
 // Selector says which sandboxes a verb means.
@@ -271,3 +303,7 @@ const DockerAgent = "(docker)"
 // IsDockerContainer reports whether a sandbox was made with the docker front end: its
 // makers decide when it goes, and recreate could not make it again.
 func IsDockerContainer(e *sandbox.Entry) bool { return e.AgentID == DockerAgent }
+
+// isOfRequest reports whether a sandbox is as its maker asked for, not as an agent is
+// configured: it is never made anew with other settings, and has no behaviour files.
+func isOfRequest(e *sandbox.Entry) bool { return IsDockerContainer(e) || e.AgentID == config.APIAgent }

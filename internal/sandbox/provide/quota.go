@@ -72,12 +72,10 @@ func (q *beingMade) count(account string, names []string, by int) {
 
 // namesOf are the names of an account's sandboxes.
 func (a *Installation) namesOf(ctx context.Context, account string) (map[string]bool, error) {
-	all, err := a.Registry.List(ctx, 0)
+	all, err := a.Registry.NamesOf(ctx, account)
 	names := map[string]bool{}
-	for _, entry := range all {
-		if entry.Account == account {
-			names[entry.ContainerName] = true
-		}
+	for _, name := range all {
+		names[name] = true
 	}
 	return names, err
 }

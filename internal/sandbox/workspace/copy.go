@@ -77,7 +77,20 @@ func limitCopy(dir *os.File, quota projectquota.Limits) error {
 }
 
 // openView opens the same for reading; nil if there is no copy.
-func openView(l Layout) (opened *view, err error) {
+func openView(l Layout) (*view, error) {
+	w, err := openCopyView(l)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	if w.agent, err = openAgentDir(l); ignoreMissing(err) != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// openCopyView is openView without the agent workspace.
+func openCopyView(l Layout) (opened *view, err error) {
 	if !l.HasCopy() {
 		return nil, nil
 	}
@@ -93,9 +106,6 @@ func openView(l Layout) (opened *view, err error) {
 	}()
 	if w.copy, err = v.openCopy(); err != nil {
 		return nil, ignoreMissing(err)
-	}
-	if w.agent, err = openAgentDir(l); ignoreMissing(err) != nil {
-		return nil, err
 	}
 	if w.manifest, err = v.loadManifest(); err != nil {
 		return nil, err

@@ -18,23 +18,67 @@ type Drift struct {
 // None tells whether there is no drift.
 func (d Drift) None() bool { return len(d.Modified)+len(d.Deleted)+len(d.Stale) == 0 }
 
-// DriftOf looks at eight files and nothing else, so that a list of many
-// sandboxes stays quick. A sandbox without a copy cannot drift.
-func DriftOf(l Layout) (Drift, error) {
-	var drift Drift
-	v, err := openView(l)
-	if err != nil || v == nil {
-		return drift, err
-	}
-	defer v.close()
-	for _, name := range append(seedNames(), memoryName) {
-		state, err := v.state(name)
-		if err != nil {
-			return Drift{}, err
-		}
-		drift.add(name, state)
+// DriftOf looks at eight files and nothing else. A sandbox without a copy cannot drift.
+func DriftOf(l Layout) (Drift, error) { return new(DriftReader).Drift(l) }
+
+// DriftReader tells the drift of many sandboxes: it reads the files of each agent
+// workspace once.
+type DriftReader struct {
+	sources map[string]map[string]content // by agent workspace and name
+}
+
+// Drift is DriftOf.
+func (r *DriftReader) Drift(l Layout) (drift Drift, err error) {
+	err = r.states(l, func(name string, s seedState) { drift.add(name, s) })
+	if err != nil {
+		return Drift{}, err
 	}
 	return drift, nil
+}
+
+// states calls do with every file that can drift; with none if there is no copy.
+func (r *DriftReader) states(l Layout, do func(string, seedState)) error {
+	w, err := openCopyView(l)
+	if err != nil || w == nil {
+		return err
+	}
+	defer w.close()
+	sources, err := r.read(l)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(seedNames(), memoryName) {
+		s, err := w.copyState(name)
+		if err != nil {
+			return err
+		}
+		s.source = sources[name]
+		do(name, s)
+	}
+	return nil
+}
+
+// read returns what the agent workspace of a layout has under the names that can drift.
+func (r *DriftReader) read(l Layout) (map[string]content, error) {
+	if known, ok := r.sources[l.AgentDir]; ok {
+		return known, nil
+	}
+	dir, err := openAgentDir(l)
+	if ignoreMissing(err) != nil {
+		return nil, err
+	}
+	defer closeAll(dir)
+	files := map[string]content{}
+	for _, name := range append(seedNames(), memoryName) {
+		if files[name], err = readSeed(dir, name); err != nil {
+			return nil, agentError(l, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if r.sources == nil {
+		r.sources = map[string]map[string]content{}
+	}
+	r.sources[l.AgentDir] = files
+	return files, nil
 }
 
 func (d *Drift) add(name string, s seedState) {
@@ -72,14 +116,21 @@ type seedState struct {
 }
 
 func (w *view) state(name string) (seedState, error) {
-	var s seedState
-	var err error
-	s.seed, s.seeded = w.manifest.Files[name]
-	if s.copy, err = readSeed(w.copy, name); err != nil {
-		return s, copyError(w.root.layout, fmt.Errorf("%s: %w", name, err))
+	s, err := w.copyState(name)
+	if err != nil {
+		return s, err
 	}
 	if s.source, err = readSeed(w.agent, name); err != nil {
 		return s, agentError(w.root.layout, fmt.Errorf("%s: %w", name, err))
+	}
+	return s, nil
+}
+
+// copyState is state without the source.
+func (w *view) copyState(name string) (s seedState, err error) {
+	s.seed, s.seeded = w.manifest.Files[name]
+	if s.copy, err = readSeed(w.copy, name); err != nil {
+		return s, copyError(w.root.layout, fmt.Errorf("%s: %w", name, err))
 	}
 	return s, nil
 }

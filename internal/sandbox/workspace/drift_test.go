@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +68,28 @@ func TestDrift(t *testing.T) {
 			same(t, "drift", got, tc.want)
 			same(t, "none", got.None(), len(tc.want.Modified)+len(tc.want.Deleted)+len(tc.want.Stale) == 0)
 		})
+	}
+}
+
+// A reader of many reads the files of an agent workspace once.
+func TestDriftReaderReadsSourcesOnce(t *testing.T) {
+	h := newHouse(t)
+	seedAll(t, h)
+	h.prepare()
+	reader := new(workspace.DriftReader)
+	for _, source := range []string{"Content of SOUL.md", "changed since"} {
+		write(t, filepath.Join(h.agent, "SOUL.md"), source)
+		if first, err := reader.Drift(h.layout(config.AccessNone)); err != nil || len(first.Modified) > 0 {
+			t.Fatalf("%+v, %v", first, err)
+		}
+	}
+	read, err := reader.Drift(h.layout(config.AccessNone))
+	must(t, err)
+	fresh, err := workspace.DriftOf(h.layout(config.AccessNone))
+	must(t, err)
+	same(t, "fresh", fresh, workspace.Drift{Stale: []string{"SOUL.md"}})
+	if reflect.DeepEqual(read, fresh) {
+		t.Errorf("the source was read again: %+v", read)
 	}
 }
 

@@ -7,7 +7,7 @@ import { bytes, count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
 import { List } from "../parts/list";
 import { OutLink } from "../parts/markdown";
-import { Ago, Card, Confirm, Empty, Id, Loaded, State, now } from "../parts/parts";
+import { Ago, Card, Confirm, Empty, Id, Loaded, State, TerminalLink, now } from "../parts/parts";
 import { Panel, Tabs, tabOf } from "../parts/tabs";
 import { type Resource, useResource } from "../resource";
 import { link } from "../router";
@@ -49,6 +49,7 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
         <State is={stateOf(run)} /><h2>{run.graphId}</h2><Id value={run.id} length={26} />
         <span class="grow" />
         {run.step === "done" && may("run") && <a class="button" href={link("runs", "", { start: "1", task: (run.task ?? "").slice(0, 1000) })}>Again</a>}
+        {run.step === "executing" && run.sandbox && may("operator") && <TerminalLink box={run.sandbox} />}
         {run.step !== "done" && may("run") && <Confirm label="Cancel" question={`Cancel the run ${run.id}?`} onYes={onCancel} />}
       </div>
       {run.error && <div class="problem" role="alert"><strong>{run.error.code}</strong><p>{printable(run.error.message, 2000)}</p>{failures[run.error.code] && <p class="hint">{failures[run.error.code]}</p>}</div>}
@@ -68,11 +69,18 @@ function Head({ run, onCancel }: { run: Run; onCancel: () => void }) {
         {run.session && <Fact wide title="Session"><a href={link("sessions", run.session)}>{printable(run.session, 200)}</a></Fact>}
         {run.branch && <Fact title="Branch"><a href={link("code", run.branch)}>{printable(run.branch, 200)}</a></Fact>}
         {run.pullRequest && <Fact wide title="Pull request"><OutLink to={run.pullRequest} /></Fact>}
-        {run.trace && <Fact title="Trace"><Id value={run.trace} /></Fact>}
+        {run.trace && <Fact title="Trace"><Id value={run.trace} />{run.traceUrl && <> <ToolLink to={run.traceUrl} /></>}</Fact>}
       </dl>
       {run.warnings && run.warnings.length > 0 && <Card title="Warnings"><ul>{run.warnings.map((warning) => <li key={warning}>{printable(warning, 1000)}</li>)}</ul></Card>}
     </>
   );
+}
+
+/** ToolLink is a link into the operator's own tool, as the configuration names it. */
+function ToolLink({ to }: { to: string }) {
+  const url = URL.parse(to);
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") return null;
+  return <a href={url.href} rel="noopener noreferrer" target="_blank">open <span class="faint">({url.host})</span></a>;
 }
 
 function Fact({ title, children, wide = false }: { title: string; children: ComponentChildren; wide?: boolean }) {

@@ -1,15 +1,17 @@
 import { useState } from "preact/hooks";
 import { ApiError, call, may, me } from "../api";
-import type { LiveCounts, Problem, Pruned, Sandbox, SandboxMetrics, SandboxUsage, Sandboxes, Verifications } from "../api-types";
+import type { Drift, DriftDiff, DriftDiffs as Diffs, LiveCounts, Problem, Pruned, Sandbox, SandboxMetrics, SandboxUsage, Sandboxes, Verifications } from "../api-types";
 import type { Props } from "../lazy";
 import { ActionProblem, useAction } from "../parts/action";
 import { bytes, count, printable } from "../parts/format";
+import { Lines } from "../parts/lines";
 import { List } from "../parts/list";
-import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
+import { Ago, Card, Confirm, Empty, Loaded, ProblemBox, State, TerminalLink } from "../parts/parts";
 import { asResource, useLive, useLiveResource, useRows } from "../live";
 import { merge, useMore } from "../more";
 import { useResource } from "../resource";
 import { go, link } from "../router";
+import { countsOf } from "./steps";
 
 const pageSize = 5000;
 
@@ -38,7 +40,7 @@ function SandboxesPage() {
         if (rows.length === 0) return <Empty command="atoll run -- echo hello">{text ? "No sandbox matches." : "No sandboxes yet."}</Empty>;
         return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} onEnd={() => void others.more()} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
           { title: "State", width: "110px", cell: (box) => <State is={box.running ? "running" : box.state || "gone"} /> },
-          { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => box.containerName },
+          { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => <span>{box.containerName}{box.drift && <DriftTag of={box.drift} />}</span> },
           { title: "Kind", wide: true, width: "80px", cell: (box) => box.kind },
           { title: "Agent", wide: true, width: "minmax(90px, 1fr)", cell: (box) => box.agentId },
           { title: "Runtime", wide: true, width: "90px", cell: (box) => box.backend },
@@ -75,6 +77,12 @@ function percent(cpus: number | undefined): string {
   return cpus === undefined ? "" : `${(cpus * 100).toFixed(cpus < 0.1 ? 1 : 0)} %`;
 }
 
+/** hasTerminal tells whether the caller may open a terminal in a sandbox: those of sessions and runs are for operators. */
+function hasTerminal(box: Sandbox): boolean {
+  if (!box.running) return false;
+  return box.id ? may("run") : may("operator") && box.kind === "sandbox" && !box.imported && !box.agentId.startsWith("(");
+}
+
 /** SandboxPage shows one sandbox, what it uses and what it keeps of its promises. */
 function SandboxPage({ id }: { id: string }) {
   const path = `/api/v1/sandboxes/${encodeURIComponent(id)}`;
@@ -85,7 +93,7 @@ function SandboxPage({ id }: { id: string }) {
         <>
           <div class="title">
             <State is={data.running ? "running" : data.state || "gone"} /><h2>{data.containerName}</h2><span class="grow" />
-            {data.id && data.running && may("run") && <a class="button" href={`/ui/terminal.html#${encodeURIComponent(data.id)}`} target="_blank" rel="noopener">Terminal</a>}
+            {hasTerminal(data) && <TerminalLink box={data.id ?? data.containerName} />}
             {may("operator") && <Confirm label="Recreate" question={`Remove the sandbox ${data.containerName}, so that the next use makes it anew?`} onYes={() => void call("POST", `${path}/recreate`, {}).then(() => go(link("sandboxes")))} />}
           </div>
           {data.problem && <p class="stale">{data.problem}</p>}
@@ -100,12 +108,41 @@ function SandboxPage({ id }: { id: string }) {
             {data.deadline && <div><dt>Deadline</dt><dd><Ago at={data.deadline} /></dd></div>}
             {data.workspaceDir && <div><dt>Workspace</dt><dd><code>{data.workspaceDir}</code></dd></div>}
           </dl>
-          {data.drift && <Card title="Differs from its source"><p>{count((data.drift.modified?.length ?? 0) + (data.drift.deleted?.length ?? 0))} files were changed inside; {count(data.drift.stale?.length ?? 0)} are newer on the host.</p><ul>{[...(data.drift.modified ?? []), ...(data.drift.deleted ?? []).map((name) => `${name} (removed)`), ...(data.drift.stale ?? []).map((name) => `${name} (newer on the host)`)].slice(0, 50).map((name) => <li key={name}><code>{printable(name, 300)}</code></li>)}</ul></Card>}
+          {data.drift && <DriftDiffs path={path} />}
           {data.id && data.running && <Metrics path={path} />}
           {may("operator") && <Verify path={path} />}
         </>
       )}</Loaded>
     </div>
+  );
+}
+
+/** DriftTag marks a sandbox whose copy of the behaviour files differs from the agent's; the files are in its title. */
+function DriftTag({ of: drift }: { of: Drift }) {
+  const files = [...(drift.modified ?? []), ...(drift.deleted ?? []).map((name) => `${name} (removed)`), ...(drift.stale ?? []).map((name) => `${name} (newer on the host)`)];
+  return <span class="tag wait" title={printable(files.join(", "), 600)}>{count(new Set([...(drift.modified ?? []), ...(drift.deleted ?? []), ...(drift.stale ?? [])]).size)} drifted</span>;
+}
+
+/** DriftDiffs shows what differs in the behaviour files of a copy. */
+function DriftDiffs({ path }: { path: string }) {
+  const diffs = useResource<Diffs>(`${path}/drift`);
+  return (
+    <Card title="Differs from its source">
+      <p class="faint">From the agent's files as they are now to the copy in the sandbox. Neither reaches the other by itself; Recreate brings the copy up to date.</p>
+      <Loaded of={diffs}>{(data) => data.files.length === 0 ? <Empty>Nothing differs any more.</Empty> : <>{data.files.map((file) => <DriftFile key={file.path} file={file} open={data.files.length <= 3} />)}</>}</Loaded>
+    </Card>
+  );
+}
+
+function DriftFile({ file, open }: { file: DriftDiff; open: boolean }) {
+  const diff = file.diff ?? "";
+  const counts = countsOf(diff);
+  const why = [file.modified && "written inside", file.deleted && "removed inside", file.stale && "newer on the host"].filter(Boolean).join(", ");
+  return (
+    <details class="tool" open={open}>
+      <summary><code>{printable(file.path, 300)}</code> <span class="grow faint">{why}</span><span class="counts"><span class="good">+{counts.added}</span> <span class="bad">−{counts.removed}</span></span></summary>
+      {diff === "" ? <p class="faint">{file.note ? printable(file.note, 600) : "The copy is as the source is now."}</p> : <Lines diff text={diff} label={`Differences of ${file.path}`} />}
+    </details>
   );
 }
 

@@ -108,3 +108,8 @@ export function Confirm({ label, question, onYes, danger = true }: { label: stri
     </>
   );
 }
+
+/** TerminalLink opens a terminal in a sandbox, on a page of its own. */
+export function TerminalLink({ box }: { box: string }) {
+  return <a class="button" href={`/ui/terminal.html#${encodeURIComponent(box)}`} target="_blank" rel="noopener">Terminal</a>;
+}
