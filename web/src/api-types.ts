@@ -346,6 +346,24 @@ export interface Drift {
   stale?: Array<string>;
 }
 
+export interface DriftDiff {
+  /** It was removed inside. */
+  deleted?: boolean;
+  /** Unified, from the source as it is now to the copy. */
+  diff?: string;
+  /** It was written inside. */
+  modified?: boolean;
+  /** Why there is no diff. */
+  note?: string;
+  path: string;
+  /** The source changed since. */
+  stale?: boolean;
+}
+
+export interface DriftDiffs {
+  files: Array<DriftDiff>;
+}
+
 export interface Event {
   at: string;
   bill?: Bill | null;
@@ -945,6 +963,8 @@ export interface Run {
   told?: SelfReport;
   /** Id of its trace. */
   trace?: string;
+  /** The page of its trace in the operator's tool, as gateway.links.trace says. */
+  traceUrl?: string;
   /** What it waits for: turn, approval, or why its branch is not free. */
   waitingFor?: string;
   warnings?: Array<string>;

@@ -45,6 +45,24 @@ export interface Drift {
   stale?: Array<string>;
 }
 
+export interface DriftDiff {
+  /** It was removed inside. */
+  deleted?: boolean;
+  /** Unified, from the source as it is now to the copy. */
+  diff?: string;
+  /** It was written inside. */
+  modified?: boolean;
+  /** Why there is no diff. */
+  note?: string;
+  path: string;
+  /** The source changed since. */
+  stale?: boolean;
+}
+
+export interface DriftDiffs {
+  files: Array<DriftDiff>;
+}
+
 export interface ExecOutput {
   /** In base64, as it was written. */
   data: string;
