@@ -12,12 +12,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
 const (
-	// connectTimeout bounds a connect.
-	connectTimeout = 10 * time.Second
+	// ConnectTimeout bounds a connect.
+	ConnectTimeout = 10 * time.Second
 	// lookupTimeout bounds a lookup.
 	lookupTimeout = 10 * time.Second
 )
@@ -39,15 +40,14 @@ func Lookup(ctx context.Context, host string, out io.Writer) error {
 	return nil
 }
 
-// Connect connects to an address and port, and copies bytes both ways until both sides
-// have ended.
-func Connect(ctx context.Context, address string, in io.Reader, out io.Writer) error {
+// Connect connects to an address and port within a time, and copies bytes both ways until
+// both sides have ended.
+func Connect(address string, within time.Duration, in io.Reader, out io.Writer) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	dialer := net.Dialer{Timeout: connectTimeout}
-	conn, err := dialer.DialContext(ctx, "tcp", to.String())
+	conn, err := dial(to.String(), within)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,32 @@ func Connect(ctx context.Context, address string, in io.Reader, out io.Writer) e
 		return nil
 	}
 	return err
+}
+
+// dialSteps is into how many parts the time of a connection is divided: while this process
+// gets no processor, one part passes at most.
+const dialSteps = 10
+
+// dial connects within a time that this process was given to run in. A connection that was
+// made while it waited for a processor counts.
+func dial(address string, within time.Duration) (net.Conn, error) {
+	type dialed struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan dialed, 1)
+	go func() {
+		conn, err := net.Dial("tcp", address) //nolint:noctx // the process ends when it is given up
+		done <- dialed{conn, err}
+	}()
+	for range dialSteps {
+		select {
+		case d := <-done:
+			return d.conn, d.err
+		case <-time.After(within / dialSteps):
+		}
+	}
+	return nil, fmt.Errorf("no connection to %s within %v: %w", address, within, os.ErrDeadlineExceeded)
 }
 
 // Ready is the byte that Connect writes before those of the connection.
