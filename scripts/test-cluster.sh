@@ -9,6 +9,7 @@
 #   scripts/test-cluster.sh build            build the programs only
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
+#   scripts/test-cluster.sh kill-node N      end a node and all that runs on it at once
 #   scripts/test-cluster.sh down             stop all of it and remove its state
 #   scripts/test-cluster.sh status           what runs; exit 1 unless all of it does
 #   scripts/test-cluster.sh env              shell lines that point kubectl and tests here
@@ -97,6 +98,18 @@ stop() {
 		sleep 0.1
 	done
 	rm -f "$dir/$name.pid"
+}
+
+# kill_node N: as if its power was cut.
+kill_node() {
+	local program pid
+	for program in "kubelet$1" "containerd$1"; do
+		pid=$(pid_of "$program") || continue
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	signal_groups STOP "/node$1" # none is to see another end
+	kill_groups "/node$1"
+	kill_shims "$dir/node$1/"
 }
 
 # programs: the names that stop and start take, in the order of starting.
@@ -318,6 +331,7 @@ ct() { ctr --address "$dir/node$1/containerd.sock" --namespace k8s.io --connect-
 
 start_kubelet() {
 	local n=$1 node=$dir/node$1
+	await "containerd$n" ct "$n" version # without it a kubelet ends at once
 	mkdir -p "$node/kubelet"
 	: >"$node/resolv.conf"
 	cat >"$node/kubelet.yaml" <<-YAML
@@ -458,7 +472,8 @@ up() {
 down() {
 	local program n
 	for program in $(programs | grep kubelet); do stop "$program"; done
-	end_containers
+	kill_groups ""
+	kill_shims "$dir/node"
 	for program in $(programs | tac); do stop "$program"; done
 	unmount_all
 	network_down
@@ -468,15 +483,24 @@ down() {
 	say "stopped; logs are kept in $dir, programs in $built"
 }
 
-# end_containers: what runs in our control groups, then the shims, which are not.
-end_containers() {
+# signal_groups SIGNAL BELOW: to all that runs in our control groups.
+signal_groups() {
 	local pid
+	cgroup_dirs "$2" | while read -r group; do [[ ! -d $group ]] || find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done |
+		sort -u | while read -r pid; do kill "-$1" "$pid" 2>/dev/null || true; done
+}
+
+kill_groups() {
 	for _ in 1 2 3; do
-		cgroup_dirs "" | while read -r group; do [[ ! -d $group ]] || find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done |
-			sort -u | while read -r pid; do kill -KILL "$pid" 2>/dev/null || true; done
+		signal_groups KILL "$1"
 		sleep 0.2
 	done
-	{ grep -lsF "$dir/node" /proc/[0-9]*/cmdline || true; } | while read -r cmdline; do
+}
+
+# kill_shims PATH: the shims of containerd with that path, which are in no group of ours.
+kill_shims() {
+	local pid
+	{ grep -lsF "$1" /proc/[0-9]*/cmdline || true; } | while read -r cmdline; do
 		pid=${cmdline//[^0-9]/}
 		[[ $(cat "/proc/$pid/comm" 2>/dev/null) != containerd-shim* ]] || kill -KILL "$pid" 2>/dev/null || true
 	done
@@ -528,12 +552,13 @@ alone() {
 case ${1:-} in
 up | down | start | stop) alone "$@" ;;
 images) alone images_all ;;
+kill-node) alone kill_node "${2:?which node}" ;;
 load) alone load_named "${@:2}" ;;
 build) alone build ;;
 status) status ;;
 env) environment ;;
 *)
-	sed -n '2,19p' "$0" | sed 's/^# \{0,1\}//' >&2
+	sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//' >&2
 	exit 2
 	;;
 esac

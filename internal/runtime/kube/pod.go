@@ -62,6 +62,8 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 			InitContainers:  []corev1.Container{installer(s)},
 			Containers:      []corev1.Container{container(spec, s, account, mounts)},
 			Volumes:         volumes,
+
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread()},
 		},
 	}
 	if s.RuntimeClass != "" {
@@ -71,6 +73,14 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	return pod, nil
+}
+
+// spread lets sandboxes be on all nodes alike, so that a lost one takes few along.
+func spread() corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: labelInstallation, Operator: metav1.LabelSelectorOpExists}}},
+	}
 }
 
 // installer is the container that puts the guest into the pod. Volumes of images cannot:
