@@ -1,8 +1,11 @@
 package app_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fakellm"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
-	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/relaytest"
 )
 
@@ -142,7 +145,7 @@ func (d *dashboardSite) crowd() {
 	d.given["long"], d.given["wide"] = "run-00000000000000000000000001", "run-00000000000000000000010000"
 	d.write([]statement{
 		{numbers + `INSERT INTO runs SELECT printf('run-%026d', i), 'crowd', variant, request, step, json_set(receipt, '$.id', printf('run-%026d', i), '$.account', 'crowd'), created_at_ms - i * 60000, changed_at_ms FROM runs, n WHERE id = ?`, []any{10_000, d.given["pushed"]}},
-		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd'), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},
+		{numbers + `INSERT INTO sessions SELECT 'crowd', printf('agent:main:crowd-%d', i), agent, printf('crowd-%d', i), '', json_set(entry, '$.key', printf('agent:main:crowd-%d', i), '$.account', 'crowd', '$.updated', strftime('%Y-%m-%dT%H:%M:%fZ', updated_at_ms / 1000.0 - i * 60, 'unixepoch')), created_at_ms, updated_at_ms - i * 60000 FROM sessions, n WHERE key = ?`, []any{10_000, d.given["session"]}},
 		{numbers + `INSERT INTO run_events SELECT ?, i, 0, json_object('seq', i, 'at', '2026-01-01T00:00:00Z', 'type', 'log', 'text', printf('line %d', i)) FROM n`, []any{100_000, d.given["long"]}},
 		{`UPDATE runs SET receipt = json_set(receipt, '$.text', ?) WHERE id = ?`, []any{strings.Repeat("wide ", 2<<20), d.given["wide"]}},
 	})
@@ -161,23 +164,32 @@ func (d *dashboardSite) crowdedLists() {
 // numbers begins a statement with the rows 1, 2, 3 … of the table n.
 const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
 
+// statement is SQL with its arguments.
 type statement struct {
-	text string
-	args []any
+	Text string
+	Args []any
 }
 
-// write changes the database beside the gateway.
+// writer executes statements, which it reads as JSON.
+const writer = `
+import json, sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=60) as db:
+    for s in json.load(sys.stdin): db.execute(s["Text"], s["Args"])
+`
+
+// write changes the database beside the gateway. It is done by another program: SQLite in
+// Go, with the race detector, takes most of a minute for so many rows.
 func (d *dashboardSite) write(statements []statement) {
 	d.t.Helper()
-	db, err := store.Open(d.t.Context(), filepath.Join(d.state, "atoll.db"))
+	need.Program(d.t, "python3", "python3")
+	given, err := json.Marshal(statements)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer db.Close()
-	for _, s := range statements {
-		if _, err := db.ExecContext(d.t.Context(), s.text, s.args...); err != nil {
-			d.t.Fatal(err)
-		}
+	cmd := exec.CommandContext(d.t.Context(), "python3", "-c", writer, filepath.Join(d.state, "atoll.db"))
+	cmd.Stdin = bytes.NewReader(given)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("%v\n%s", err, out)
 	}
 }
 
