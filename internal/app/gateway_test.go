@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ import (
 func (o *order) open(ctx context.Context, a *app.App) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	g, err := serve.Open(ctx, a.Parts(), serve.Options{Listen: []string{"127.0.0.1:0"}, Grace: time.Duration(o.Grace)})
+	g, err := serve.Open(ctx, a.Parts(), serve.Options{Listen: []string{cmp.Or(o.Listen, "127.0.0.1:0")}, Grace: time.Duration(o.Grace)})
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,12 @@ type gatewayProcess struct {
 }
 
 // gateway starts one.
-func (s *site) gateway(grace time.Duration) *gatewayProcess {
+func (s *site) gateway(grace time.Duration) *gatewayProcess { return s.gatewayAt("", grace) }
+
+// gatewayAt starts one at an address; "" chooses a port.
+func (s *site) gatewayAt(address string, grace time.Duration) *gatewayProcess {
 	s.t.Helper()
-	cmd := s.process(order{Gateway: true, Grace: int64(grace)})
+	cmd := s.process(order{Gateway: true, Listen: address, Grace: int64(grace)})
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

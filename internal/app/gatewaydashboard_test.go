@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/gateway/dashboard"
 	"github.com/atoll-run/atoll/internal/testkit/grouptest"
@@ -52,10 +56,24 @@ func TestDashboard(t *testing.T) {
 		return
 	}
 	d.crowd()
+	d.given["restart"] = d.restarts()
 	d.sections(modules, "main.mjs", 10)
 	d.crowdedLists()
 	d.sections(modules, "rows.mjs", 2)
 	d.searchFor("admin", "reader", "crowd", "code")
+}
+
+// restarts returns the address of a server that restarts the gateway for each request.
+func (d *dashboardSite) restarts() string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		d.g.signal(syscall.SIGTERM)
+		if err := d.g.ended(); err != nil {
+			d.t.Errorf("the gateway: %v", err)
+		}
+		d.g = d.gatewayAt(d.g.address, time.Minute)
+	}))
+	d.t.Cleanup(server.Close)
+	return server.URL
 }
 
 // sections runs a program with at least so many sections, and reports what they found.

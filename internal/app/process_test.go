@@ -36,6 +36,7 @@ type order struct {
 	Run     string // its id
 	Branch  string // that its commits are for
 	Gateway bool   // be a gateway
+	Listen  string // where; "" chooses a port
 	Grace   int64  // its grace, in nanoseconds
 	Tasks   int    // so many sessions, each with two tasks, until it is killed
 	Browser bool   // start the session's browser, and die then, if not before

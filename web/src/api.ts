@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import type { LoggedIn, Me, Problem } from "./api-types";
+import { setClock } from "./clock";
 
 /** ApiError is an answer of the gateway that is a problem. */
 export class ApiError extends Error {
@@ -13,11 +14,16 @@ export const me = signal<Me | null>(null);
 /** connected is false while the gateway does not answer. */
 export const connected = signal(true);
 
-// The page's secret lives in this tab; another tab of the same pages asks for it.
+// The page's secret lives in this tab; another tab of the same pages asks for it. When
+// somebody logs in or out in one tab, the others begin anew.
 const storageKey = "atoll.page";
 let secret = sessionStorage.getItem(storageKey) ?? "";
 const tabs = new BroadcastChannel("atoll");
-tabs.onmessage = (event: MessageEvent<{ ask?: boolean; secret?: string }>) => {
+tabs.onmessage = (event: MessageEvent<{ ask?: boolean; secret?: string; over?: boolean }>) => {
+  if (event.data.over) {
+    keepSecret("");
+    location.reload();
+  }
   if (event.data.ask && secret !== "") tabs.postMessage({ secret });
   if (event.data.secret !== undefined && secret === "") keepSecret(event.data.secret);
 };
@@ -53,6 +59,7 @@ export async function request(method: string, path: string, init: RequestInit = 
     throw error;
   }
   connected.value = true;
+  setClock(response.headers.get("Date"));
   if (response.status === 401 && me.value !== null) forget();
   return response;
 }
@@ -73,6 +80,7 @@ export async function call<T>(method: string, path: string, body?: unknown, abor
 export async function logIn(proof: { token: string } | { code: string }): Promise<void> {
   const answer = await call<LoggedIn>("POST", "/api/v1/ui/login", proof);
   keepSecret(answer.page);
+  tabs.postMessage({ over: true });
   me.value = answer.me;
 }
 
@@ -97,6 +105,7 @@ export async function logOut(): Promise<void> {
     await call("POST", "/api/v1/ui/logout");
   } finally {
     forget();
+    tabs.postMessage({ over: true });
   }
 }
 

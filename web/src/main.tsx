@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { ApiError, logIn, me, resume } from "./api";
 import type { Problem } from "./api-types";
+import "./guard";
 import { Lazy } from "./lazy";
 import { LogInPage } from "./pages/login";
 import { Empty } from "./parts/parts";

@@ -3,6 +3,7 @@
 // connection.
 import { render } from "preact";
 import { useState } from "preact/hooks";
+import "./guard";
 import { Empty } from "./parts/parts";
 import { addressOf, type Kind } from "./viewer/view";
 import { Viewer } from "./viewer/viewer";

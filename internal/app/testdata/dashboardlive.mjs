@@ -77,9 +77,9 @@ await terminal.locator(".xterm-helper-textarea").focus();
 await terminal.keyboard.type("echo again-$((1+1))\n");
 await screen.getByText("again-2").first().waitFor();
 
-// The log-out ends it.
+// The log-out ends it, and leaves nothing on its screen.
 await page.getByRole("button", { name: "Log out" }).click();
-await terminal.getByText("not connected").waitFor();
+await terminal.getByText("log in on the other pages").waitFor();
 
 await browser.close();
 console.log(JSON.stringify({ failures }));

@@ -48,6 +48,9 @@ func TestPage(t *testing.T) {
 			t.Errorf("the policy has no %s", directive)
 		}
 	}
+	if allowed := page.Header.Values("Service-Worker-Allowed"); len(allowed) > 0 {
+		t.Errorf("a worker may stand before the pages: %v", allowed)
+	}
 	names := regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(text, -1)
 	if len(names) < 3 {
 		t.Fatalf("the page names %v", names)
@@ -83,6 +86,12 @@ func TestOtherPaths(t *testing.T) {
 		{http.MethodPost, "/ui/", nil, http.StatusMethodNotAllowed},
 		{http.MethodGet, "/ui/runs", html, http.StatusNotFound},
 		{http.MethodGet, "/ui/..%2fapi", html, http.StatusNotFound},
+		{http.MethodGet, "/ui/../api/v1/me", html, http.StatusNotFound},
+		{http.MethodGet, "/ui/%2e%2e/api/v1/me", html, http.StatusNotFound},
+		{http.MethodGet, "/%2fui/", html, http.StatusTeapot},
+		{http.MethodGet, "/ui/;index.html", html, http.StatusNotFound},
+		{http.MethodGet, "/ui/index.html%00", html, http.StatusNotFound},
+		{http.MethodGet, "/ui/sw.js", html, http.StatusNotFound},
 		{http.MethodGet, "/ui//index.html", html, http.StatusNotFound},
 		{http.MethodGet, "/ui/index.html.gz", html, http.StatusNotFound},
 		{http.MethodGet, "/ui/assets/", html, http.StatusNotFound},

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { may, me } from "../api";
 import type { CreatedToken, Devices, Token, Tokens } from "../api-types";
+import { gatewayTime } from "../clock";
 import { ActionProblem, useAction } from "../parts/action";
 import { printable } from "../parts/format";
 import { Ago, Card, Confirm, Empty, Id, Loaded, State } from "../parts/parts";
@@ -59,7 +60,7 @@ function Create({ bound, onMade, onClose }: { bound: boolean; onMade: () => void
 
 function stateOf(token: Token): string {
   if (token.revoked) return "revoked";
-  return token.expires && Date.parse(token.expires) < Date.now() ? "expired" : "valid";
+  return token.expires && Date.parse(token.expires) < gatewayTime() ? "expired" : "valid";
 }
 
 function TokenTable({ tokens, onChange }: { tokens: Token[]; onChange: () => void }) {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { ModelCalls, Run } from "../api-types";
+import { gatewayTime } from "../clock";
 import { bytes, count, duration, money, printable } from "../parts/format";
 import { Lines } from "../parts/lines";
 import { Ago, Card, Empty, Loaded, State } from "../parts/parts";
@@ -33,7 +34,7 @@ const rows: [string, (run: Run) => string, (run: Run) => ComponentChildren][] = 
 ];
 
 const figures: [string, (run: Run) => number, (n: number) => string][] = [
-  ["Took", (run) => tookOf(run, Date.now()), duration],
+  ["Took", (run) => tookOf(run, gatewayTime()), duration],
   ["Cost", (run) => run.bill.microUsd, money],
   ["Calls", (run) => run.bill.calls, count],
   ["Tokens in", (run) => run.bill.inputTokens, count],

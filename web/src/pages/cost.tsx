@@ -1,5 +1,6 @@
 import { me } from "../api";
 import type { Budgets, CostPoint, CostSeries, Costs, SpendBudget } from "../api-types";
+import { gatewayTime } from "../clock";
 import { count, money, printable } from "../parts/format";
 import { List } from "../parts/list";
 import { Ago, Card, Empty, Loaded } from "../parts/parts";
@@ -16,7 +17,7 @@ export function CostPage() {
   const days = Number(query.get("days") ?? "7") || 7;
   const by = groups[query.get("by") ?? ""] ?? "model";
   const set = (name: string, value: string): void => go(link("cost", "", { ...Object.fromEntries(query), [name]: value }));
-  const since = new Date();
+  const since = new Date(gatewayTime());
   since.setHours(0, 0, 0, 0);
   since.setDate(since.getDate() - days + 1);
   const from = encodeURIComponent(since.toISOString());
@@ -86,7 +87,7 @@ function OverTime({ by, since, from, bucket }: { by: string; since: Date; from: 
 function stacked(points: CostPoint[], since: Date, bucket: "hour" | "day"): { stacks: Series[]; times: string[] } {
   const step = bucketMs[bucket];
   const first = Math.floor(since.getTime() / step) * step;
-  const length = Math.min(400, Math.max(1, Math.floor((Date.now() - first) / step) + 1));
+  const length = Math.min(400, Math.max(1, Math.floor((gatewayTime() - first) / step) + 1));
   const names = totals(points).map((row) => row.key);
   const shown = names.slice(0, names.length > 6 ? 5 : 6);
   const stacks: Series[] = shown.map((name) => ({ name: printable(name || "none", 60), values: new Array<number>(length).fill(0) }));

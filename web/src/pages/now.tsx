@@ -1,7 +1,8 @@
 import type { AccountCost, Approval, LiveCounts, LiveHealth, Run } from "../api-types";
+import { now } from "../clock";
 import { asResource, useLive, useRows } from "../live";
 import { duration, money, printable } from "../parts/format";
-import { Ago, Card, Empty, Id, Loaded, State, now } from "../parts/parts";
+import { Ago, Card, Empty, Id, Loaded, State } from "../parts/parts";
 import { useRowKeys } from "../parts/rows";
 import { link } from "../router";
 import { failures, stateOf, tookOf } from "../runs";

@@ -1,11 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { may, me } from "../api";
 import type { Agents, Models, Run, Runs } from "../api-types";
+import { gatewayTime, now } from "../clock";
 import type { Props } from "../lazy";
 import { ActionProblem, useAction } from "../parts/action";
 import { count, duration, money, printable } from "../parts/format";
 import { List, type Column } from "../parts/list";
-import { Ago, Empty, Loaded, State, now } from "../parts/parts";
+import { Ago, Empty, Loaded, State } from "../parts/parts";
 import { useLive } from "../live";
 import { merge, useMore } from "../more";
 import { useResource, type Resource } from "../resource";
@@ -86,7 +87,7 @@ function pathOf(query: URLSearchParams, limit: number): string {
   const given = new URLSearchParams({ limit: String(limit), fields: "summary" });
   const since = periods[query.get("period") ?? ""];
   // Rounded to the hour, so that the address stays the same while the page is open.
-  if (since !== undefined) given.set("since", new Date(Math.floor(Date.now() / 3600000 - since * 24) * 3600000).toISOString());
+  if (since !== undefined) given.set("since", new Date(Math.floor(gatewayTime() / 3600000 - since * 24) * 3600000).toISOString());
   for (const [from, to] of [["q", "q"], ["state", "state"], ["agent", "graphId"], ["branch", "branch"], ["model", "model"], ["error", "error"]] as const) {
     const value = query.get(from);
     if (value) given.set(to, value);

@@ -8,10 +8,18 @@ import { List } from "../parts/list";
 import { Markdown } from "../parts/markdown";
 import { Ago, Confirm, Empty, Loaded, ProblemBox, State } from "../parts/parts";
 import { useLiveResource } from "../live";
+import { merge, useMore } from "../more";
 import { useResource } from "../resource";
 import { go, link } from "../router";
 import { Steps, type Step } from "./steps";
 import { Tool } from "./timeline";
+
+const pageSize = 500;
+const olderSize = 1000;
+
+function keyOf(session: Session): string {
+  return `${session.account ?? ""} ${session.key}`;
+}
 
 /** SessionsPlace is the list of sessions, or one of them. */
 export function SessionsPlace({ id }: Props) {
@@ -21,7 +29,9 @@ export function SessionsPlace({ id }: Props) {
 /** SessionsPage lists sessions, those that changed last first. */
 function SessionsPage() {
   const [text, setText] = useState("");
-  const all = useLiveResource<Sessions>(`/api/v1/sessions?limit=500${text ? `&search=${encodeURIComponent(text)}` : ""}`, "sessions");
+  const pathOf = (limit: number): string => `/api/v1/sessions?limit=${limit}${text ? `&search=${encodeURIComponent(text)}` : ""}`;
+  const all = useLiveResource<Sessions>(pathOf(pageSize), "sessions");
+  const older = useMore<Sessions, Session>(pathOf(olderSize), all.data?.next, (page) => page.sessions);
   return (
     <div class="page full">
       <div class="tools">
@@ -30,7 +40,7 @@ function SessionsPage() {
         {may("run") && <NewSession />}
       </div>
       <Loaded of={all}>{(data) => data.sessions.length === 0 ? <Empty command={'atoll agent -m "…"'}>{text ? "No session matches." : "No sessions yet."}</Empty> : (
-        <List label="Sessions" rows={data.sessions} keyOf={(session) => `${session.account ?? ""} ${session.key}`} address={(session) => link("sessions", session.key)} columns={[
+        <List label="Sessions" rows={merge(data.sessions, older.rows, keyOf)} keyOf={keyOf} onEnd={() => void older.more()} address={(session) => link("sessions", session.key)} columns={[
           { title: "Session", width: "minmax(160px, 2fr)", cell: (session) => printable(session.label || session.key, 120) },
           { title: "Key", width: "minmax(140px, 1.4fr)", wide: true, cell: (session) => <code>{printable(session.key, 120)}</code> },
           { title: "Agent", width: "minmax(80px, 1fr)", wide: true, cell: (session) => session.agent },

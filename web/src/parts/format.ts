@@ -39,14 +39,20 @@ function unit(s: number): string {
   return `${Math.floor(s / 86400)} d`;
 }
 
-/** printable replaces control and bidirectional characters of text that others wrote, and bounds it. */
+/** printable removes escapes of terminals from text that others wrote, makes the rest visible, and bounds it. */
 export function printable(text: string, most = 20000): string {
   const shown = text.length > most ? `${text.slice(0, most)} … (${text.length - most} more characters)` : text;
   // eslint-disable-next-line no-control-regex
-  return shown.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/\u001b[\]PX^_][^\u0007\u001b]*(\u0007|\u001b\\)?/g, "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g, "\ufffd");
+  return visible(shown.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/\u001b[\]PX^_][^\u0007\u001b]*(\u0007|\u001b\\)?/g, ""));
 }
 
-/** number returns a count with separators. */
+/** visible replaces control characters and marks that turn the direction of text. */
+export function visible(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u202a-\u202e\u2066-\u2069\u200e\u200f]/g, "\ufffd");
+}
+
+/** count returns a number with separators. */
 export function count(n: number): string {
   return n.toLocaleString("en-US");
 }

@@ -1,15 +1,9 @@
-import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api-types";
+import { now } from "../clock";
 import type { Resource } from "../resource";
 import { ago, printable } from "./format";
-
-/** now ticks once in five seconds, for relative times. */
-export const now = signal(Date.now());
-setInterval(() => {
-  if (!document.hidden) now.value = Date.now();
-}, 5000);
 
 /** Ago shows a time relative to now, and the exact one on hover and focus. */
 export function Ago({ at }: { at: string | number | undefined }) {

@@ -1,6 +1,6 @@
 // Attacks: pages of other sites, halves of a log-in, other accounts, and what is kept where.
 import { createServer } from "node:http";
-import { base, check, given, look, open, origin, section, seen, visit, watched } from "./kit.mjs";
+import { base, check, given, logIn, look, open, origin, section, seen, visit, watched } from "./kit.mjs";
 
 /** begin logs in with the code, which is gone from the address and good no more. */
 export async function begin() {
@@ -25,6 +25,7 @@ export async function attacks(page) {
   await section("halves of a log-in", () => halves(page));
   await section("paths", () => paths(page));
   await section("another person at the same browser", () => swap());
+  await section("tabs end together", () => together());
 }
 
 /** A second tab is logged in by the first; nothing of a token is in storage, cookies, addresses or the page. */
@@ -41,6 +42,8 @@ async function kept(page) {
   const cookies = await page.context().cookies();
   check("the cookie is not confined", cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === "Strict");
   check("a worker is registered", (await tab.evaluate(async () => (await navigator.serviceWorker?.getRegistrations())?.length ?? 0)) === 0);
+  const kept = await tab.evaluate(async (half) => (await fetch("/api/v1/tokens", { headers: { "X-Atoll-Page": half } })).headers.get("Cache-Control"), secret);
+  check(`answers may be kept: ${kept}`, kept === "no-store");
   check("databases or caches are used", await tab.evaluate(async () => (await indexedDB.databases()).length === 0 && (await caches.keys()).length === 0));
   await tab.close();
 }
@@ -56,6 +59,9 @@ async function foreign(page) {
   check(`another site did: ${JSON.stringify(found)}`, found.readable === "no" && found.socket === "refused" && found.frame === "empty" && found.module === "refused");
   const me = await page.evaluate(async (half) => (await fetch("/api/v1/me", { headers: { "X-Atoll-Page": half } })).status, secret);
   check("another site logged the person out", me === 200);
+  // A name of another site that now has our address.
+  const rebound = await other.goto(`http://rebound.example:${new URL(origin).port}/ui/`);
+  check(`a name that is not ours is answered with ${rebound.status()}`, rebound.status() === 421 && !(await other.content()).includes("/ui/assets/"));
   server.close();
   await other.close();
 }
@@ -85,6 +91,9 @@ async function halves(page) {
   const secret = await page.evaluate(() => sessionStorage.getItem("atoll.page"));
   check("the cookie alone opens something", (await status(page, {})) === 401);
   check("the cookie and another secret open something", (await status(page, { "X-Atoll-Page": `${secret.slice(0, -4)}AAAA` })) === 401);
+  const code = (headers) => page.evaluate(async (given) => (await fetch("/api/v1/ui/codes", { method: "POST", headers: { "Content-Type": "application/json", ...given }, body: "{}" })).status, headers);
+  check("a page makes codes", (await code({ "X-Atoll-Page": secret })) === 403);
+  check("a token makes codes", (await code({ Authorization: `Bearer ${given.admin}` })) === 403);
   const bare = await open();
   await bare.goto(base);
   check("the secret alone opens something", (await status(bare, { "X-Atoll-Page": secret })) === 401);
@@ -109,10 +118,7 @@ async function paths(page) {
 /** What one person saw is not shown to the next, by the page or by going back. */
 async function swap() {
   const page = await open();
-  await page.goto(base);
-  await page.fill("#token", given.admin);
-  await page.keyboard.press("Enter");
-  await page.waitForSelector("nav.rail");
+  await logIn(page, given.admin);
   await visit(page, `runs/${given.pushed}`, "parser-notes");
   await page.getByRole("button", { name: "Log out" }).click();
   await page.fill("#token", given.reader);
@@ -120,5 +126,20 @@ async function swap() {
   await page.waitForSelector("nav.rail");
   await page.getByText("Not found").first().waitFor();
   check("what another person saw is shown", (await page.getByText("parser-notes").count()) === 0);
+  await page.context().close();
+}
+
+/** A log-out in one tab leaves nothing on the others, and a log-in is theirs too. */
+async function together() {
+  const page = await open();
+  await logIn(page, given.admin);
+  const tab = watched(await page.context().newPage());
+  await visit(tab, `runs/${given.pushed}`, "parser-notes");
+  await page.getByRole("button", { name: "Log out" }).click();
+  await tab.waitForSelector("form");
+  check("a tab shows what was there before the log-out", (await tab.getByText("parser-notes").count()) === 0);
+  await logIn(page, given.reader);
+  await tab.waitForSelector("nav.rail");
+  await tab.getByText("Not found").first().waitFor();
   await page.context().close();
 }

@@ -5,10 +5,27 @@ import { check, given, logIn, look, open, origin, patience, section, shows, visi
 const places = ["now", "runs", "sessions", "sandboxes", "approvals", "code", "cost", "audit", "catalogue", "policy", "access", "health", "browsers", `runs/${given.run}`, `sessions/${encodeURIComponent(given.session)}`, `sandboxes/${given.sandbox}`];
 const problem = { type: "about:blank", title: "Internal Server Error", status: 500, code: "internal", detail: "the disk is on fire", hint: "call the fire brigade", requestId: "req-fire" };
 
+/** nobody is what a browser says while it tries to connect and nobody listens. */
+const nobody = /Failed to load resource|WebSocket connection to .* failed/;
+
 export async function faults(page) {
   await section("errors", () => errors(page));
   await section("slow answers", () => slow(page));
   await section("the gateway goes away and comes back", away);
+}
+
+/** A page goes on by itself, logged in, when the gateway was restarted under it. */
+export async function restart(logged) {
+  await section("the gateway is restarted", async () => {
+    const page = watched(await logged.context().newPage(), nobody);
+    await visit(page, "now", "Nothing runs");
+    await logged.close();
+    const answer = await fetch(given.restart, { method: "POST" });
+    check(`the gateway was not restarted: ${answer.status}`, answer.ok);
+    await page.getByText("connected", { exact: true }).waitFor();
+    await visit(page, "runs", "Write notes");
+    check("the log-in ended with the gateway", (await page.locator("nav.rail").count()) === 1);
+  });
 }
 
 /** Every page says what the problem is, what to do, and the id that finds it in the log. */
@@ -53,7 +70,7 @@ async function slow(logged) {
 async function away() {
   const relay = await listen(0);
   const at = `http://127.0.0.1:${relay.port}/ui/`;
-  const page = await open({}, /Failed to load resource|WebSocket connection to .* failed/); // it tries to connect while nobody listens
+  const page = await open({}, nobody);
   await logIn(page, given.admin, at);
   await visit(page, "runs", "Write notes", at);
   await relay.close();

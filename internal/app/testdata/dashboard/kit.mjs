@@ -40,7 +40,7 @@ export async function finish() {
   console.log(`\nDASHBOARD ${JSON.stringify(sections)}`);
 }
 
-const browser = await chromium.launch({ executablePath: process.env.DASHBOARD_CHROMIUM, args: ["--no-sandbox"] });
+const browser = await chromium.launch({ executablePath: process.env.DASHBOARD_CHROMIUM, args: ["--no-sandbox", "--host-resolver-rules=MAP rebound.example 127.0.0.1"] });
 
 /** A tab that watches for reports of its policy, errors of scripts and errors of the console that are not expected. */
 export async function open(options = {}, expected = undefined) {
@@ -75,6 +75,22 @@ export async function visit(page, place, text, at = base) {
 /** shows waits for a text of a page. */
 export async function shows(page, text, where) {
   await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor().catch(() => check(`${where} does not show ${text}: ${String(page.url())}`, false));
+}
+
+/** mostTask is how much CPU time, in milliseconds, one task of a page may take: longer ones are noticed. */
+const mostTask = 200;
+
+/** smooth does something and checks that no task of a page took long, by CPU time, which other load does not change. */
+export async function smooth(page, where, act) {
+  await browser.startTracing(page, { categories: ["disabled-by-default-devtools.timeline", "__metadata"] });
+  try {
+    await act();
+  } finally {
+    const { traceEvents } = JSON.parse(String(await browser.stopTracing()));
+    const pages = new Set(traceEvents.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain").map((event) => event.tid));
+    const took = traceEvents.filter((event) => event.name === "RunTask" && pages.has(event.tid)).map((event) => event.tdur / 1000);
+    check(`${where}: a task took ${Math.round(Math.max(...took))} ms`, took.length > 0 && Math.max(...took) <= mostTask);
+  }
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

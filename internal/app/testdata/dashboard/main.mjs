@@ -1,6 +1,7 @@
 // The dashboard in a real browser, against a real gateway. It prints what each section found.
 import { attacks, begin } from "./attacks.mjs";
-import { faults } from "./faults.mjs";
+import { faults, restart } from "./faults.mjs";
+import { hostile } from "./hostile.mjs";
 import { keys } from "./keys.mjs";
 import { finish } from "./kit.mjs";
 import { many } from "./many.mjs";
@@ -12,5 +13,7 @@ await keys(page);
 await others();
 await faults(page);
 await many();
+await hostile(page);
 await attacks(page);
+await restart(page);
 await finish();

@@ -2,7 +2,7 @@
 // may not see it.
 import { check, given, logIn, look, open, section, shows, visit } from "./kit.mjs";
 
-const full = {
+export const full = {
   now: "push 1 commits", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", browsers: /browser/i, approvals: "push 1 commits", code: "parser-notes",
   cost: "By model", audit: "allowed", catalogue: "sandbox:agent", policy: "sandbox.mode is all", access: "reader", health: "configuration", browsers: "No browsers yet",
   [`runs/${given.run}`]: "Timeline", [`runs/${given.failed}`]: "agent_failed", [`runs/${given.pushed}?tab=changes`]: "github.example.com", [`runs/${given.pushed}?tab=changes&`]: "+# notes", [`runs/${given.run}?tab=calls`]: "small",
