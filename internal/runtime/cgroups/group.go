@@ -109,6 +109,9 @@ func (h *Host) Existing(name string) *Group {
 			continue
 		}
 		seen[path] = true
+		if tree.unified {
+			controller = ""
+		}
 		g.Dirs = append(g.Dirs, Dir{Controller: controller, Path: path})
 	}
 	return g

@@ -3,6 +3,7 @@ package cgroups
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,12 +11,13 @@ import (
 // MemoryUsed returns the bytes of memory that the processes of the group use, caches that
 // can be dropped left out; false if no hierarchy counts them.
 func (g *Group) MemoryUsed() (used uint64, ok bool) {
-	for _, dir := range g.Dirs {
-		for _, file := range []string{"memory.current", "memory.usage_in_bytes"} {
-			n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, file)), 10, 64)
-			if err == nil {
-				return n - min(n, inactiveFile(dir.Path)), true
-			}
+	for _, dir := range g.dirsOf("memory") {
+		file := "memory.usage_in_bytes"
+		if dir.Controller == "" {
+			file = "memory.current"
+		}
+		if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, file)), 10, 64); err == nil {
+			return n - min(n, inactiveFile(dir.Path)), true
 		}
 	}
 	return 0, false
@@ -24,9 +26,12 @@ func (g *Group) MemoryUsed() (used uint64, ok bool) {
 // CPUUsed returns for how many nanoseconds processors worked for the group; false if no
 // hierarchy counts them.
 func (g *Group) CPUUsed() (used uint64, ok bool) {
-	for _, dir := range g.Dirs {
-		if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, "cpuacct.usage")), 10, 64); err == nil {
-			return n, true
+	for _, dir := range g.dirsOf("cpuacct", "cpu") {
+		if dir.Controller != "" {
+			if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, "cpuacct.usage")), 10, 64); err == nil {
+				return n, true
+			}
+			continue
 		}
 		first, _, _ := strings.Cut(readLine(filepath.Join(dir.Path, "cpu.stat")), "\n")
 		if micros, is := strings.CutPrefix(first, "usage_usec "); is {
@@ -39,12 +44,23 @@ func (g *Group) CPUUsed() (used uint64, ok bool) {
 
 // Tasks returns how many threads the group has; false if no hierarchy counts them.
 func (g *Group) Tasks() (n uint64, ok bool) {
-	for _, dir := range g.Dirs {
+	for _, dir := range g.dirsOf("pids") {
 		if n, err := strconv.ParseUint(readLine(filepath.Join(dir.Path, "pids.current")), 10, 64); err == nil {
 			return n, true
 		}
 	}
 	return 0, false
+}
+
+// dirsOf returns the directories that have files of some controllers: theirs of version 1,
+// and that of version 2. Others are not looked into, for what runs is measured often.
+func (g *Group) dirsOf(controllers ...string) (dirs []Dir) {
+	for _, dir := range g.Dirs {
+		if dir.Controller == "" || slices.Contains(controllers, dir.Controller) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // Processes returns the ids of the group's processes, at most so many.
