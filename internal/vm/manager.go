@@ -55,6 +55,9 @@ func (m *Manager) YAMLPath() string { return filepath.Join(m.dir(), yamlName) }
 
 // open finds limactl and checks its version.
 func (m *Manager) open(ctx context.Context) (*lima.VM, lima.Version, error) {
+	if m.System == "windows" {
+		return nil, lima.Version{}, errhint.With(errors.New("virtual machines are made on macOS and Linux"), "on Windows run atoll for Linux in WSL 2, or work with a gateway: `atoll context add`")
+	}
 	program, err := lima.Find()
 	if err != nil {
 		return nil, lima.Version{}, err

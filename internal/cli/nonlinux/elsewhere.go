@@ -106,7 +106,10 @@ func newRootCommand(e *env) *cobra.Command {
 
 Sandboxes need Linux. On this system a gateway makes them: name it with --gateway
 or $` + contexts.URLVariable + `, and its token with $` + contexts.TokenVariable + `; or keep both with
-"atoll context add".`,
+"atoll context add".
+
+On a Mac the gateway can be in a virtual machine: "atoll vm init", then "atoll vm up".
+With it "atoll claude", codex, gemini, opencode, openclaw, shell, run and agent work here.`,
 		Example: `  atoll runs start --gateway https://atoll.example.org -m "Fix the failing test"
   atoll config check atoll.json5`,
 		Version:       fmt.Sprintf("atoll %s (%s, %s)", info.Version, info.Platform, info.Go),
@@ -146,11 +149,26 @@ func newLinuxCommand(e *env, name string) *cobra.Command {
 		Use: name, Short: "Needs Linux", Hidden: true, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if host := e.vmHost(); vmcmd.Forwards(host, name) {
-				return vmcmd.Forward(cmd.Context(), host, append([]string{name}, args...))
+				return e.forward(cmd.Context(), host, append([]string{name}, args...))
 			}
-			return fmt.Errorf("atoll %s needs Linux, and this is %s; on this machine work with a gateway: atoll runs start --gateway URL", name, e.System)
+			hint := ""
+			if vmcmd.Forwarded(name) && e.System == "darwin" {
+				hint = "it works in a virtual machine: make one with `atoll vm init` and `atoll vm up`"
+			}
+			return errhint.With(fmt.Errorf("atoll %s needs Linux, and this is %s; on this machine work with a gateway: atoll runs start --gateway URL", name, e.System), hint)
 		},
 	}
+}
+
+// forward has a verb work in the virtual machine, which is not started for a help text.
+func (e *env) forward(ctx context.Context, host *vmcmd.Host, args []string) error {
+	if len(args) == 2 && (args[1] == "--help" || args[1] == "-h") {
+		if m, err := vmcmd.Open(host); err != nil || !m.Runs(ctx) {
+			_, err = fmt.Fprintf(e.Out, "atoll %s works in the virtual machine, in a directory of the project. When it runs (`atoll vm up`) this prints the flags.\n", args[0])
+			return err
+		}
+	}
+	return vmcmd.Forward(ctx, host, args)
 }
 
 // newVMCommand is the verb vm; its configuration file is the person's own.

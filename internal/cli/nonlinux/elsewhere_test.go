@@ -37,6 +37,59 @@ func TestVerbsThatNeedLinuxSayIt(t *testing.T) {
 	}
 }
 
+// What the program says where it is not Linux names the next command, and no help text
+// starts a virtual machine.
+func TestNextCommands(t *testing.T) {
+	for _, c := range []struct{ system, line, want string }{
+		{"darwin", "claude", "hint: it works in a virtual machine: make one with `atoll vm init` and `atoll vm up`"},
+		{"darwin", "--help", `"atoll claude", codex, gemini`},
+		{"darwin", "vm up", "hint: name the directory of your project, or run `atoll vm init`"},
+		{"darwin", "ps", "hint: "},
+		{"windows", "claude", "work with a gateway: atoll runs start --gateway URL"},
+		{"windows", "vm status", "hint: on Windows run atoll for Linux in WSL 2, or work with a gateway: `atoll context add`"},
+	} {
+		home := t.TempDir()
+		if strings.HasPrefix(c.line, "vm") {
+			writeProfile(t, home, "")
+		}
+		out, errs, _ := on(t, c.system, home, strings.Fields(c.line)...)
+		if !strings.Contains(out+errs, c.want) {
+			t.Errorf("%s on %s: %s%s", c.line, c.system, out, errs)
+		}
+	}
+	home := t.TempDir()
+	writeProfile(t, home, "project: '"+home+"'")
+	t.Setenv("PATH", t.TempDir())
+	if out, errs, code := on(t, "darwin", home, "claude", "--help"); code != 0 || !strings.Contains(out, "works in the virtual machine") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+}
+
+// writeProfile writes a configuration with a profile into a home directory.
+func writeProfile(t *testing.T, home, mounts string) {
+	t.Helper()
+	dir := filepath.Join(home, ".atoll")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "atoll.json5"), []byte("{vm: {profiles: {work: {mounts: {"+mounts+"}}}}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// on runs a command line as on a system.
+func on(t *testing.T, system, home string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e strings.Builder
+	code = nonlinux.Main(t.Context(), args, &nonlinux.Terminal{Out: &o, Err: &e, Home: home, System: system, Getenv: func(name string) string {
+		if name == "ATOLL_STATE_DIR" {
+			return filepath.Join(home, ".atoll")
+		}
+		return ""
+	}})
+	return o.String(), e.String(), code
+}
+
 func TestConfigCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "atoll.json5")
 	for text, want := range map[string]struct {

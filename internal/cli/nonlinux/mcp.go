@@ -28,7 +28,9 @@ func newMCPCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use: "mcp", Short: "Give the sandbox tools of a gateway to a client of the Model Context Protocol", Args: cobra.NoArgs,
 		Long: `Give the tools of a sandbox at the gateway to a client of the Model Context Protocol, which
-starts this command and speaks with it over standard input and output.`,
+starts this command and speaks with it over standard input and output. Where the gateway
+is that of a virtual machine, sandbox_up, sandbox_down and sandbox_status start, stop and
+show it.`,
 		Example: "  atoll mcp --gateway work </dev/null",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return e.serveMCP(cmd.Context()) },
 	}

@@ -15,12 +15,15 @@ import (
 // make sandboxes.
 var forwarded = []string{"claude", "codex", "gemini", "opencode", "openclaw", "shell", "run", "agent"}
 
+// Forwarded reports whether a verb works inside a virtual machine.
+func Forwarded(verb string) bool { return slices.Contains(forwarded, verb) }
+
 // Forwards reports whether a verb can be carried out in the virtual machine of a profile:
 // there is one in the configuration, and the verb works in the project.
 func Forwards(h *Host, verb string) bool {
 	c := &command{Host: h}
 	file, _, err := c.load()
-	return err == nil && slices.Contains(forwarded, verb) && len(file.VM().Profiles) > 0
+	return err == nil && Forwarded(verb) && len(file.VM().Profiles) > 0
 }
 
 // Forward carries a verb out inside, in the directory that it was called in: the program

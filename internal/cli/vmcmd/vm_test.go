@@ -187,6 +187,8 @@ func TestLifeOfAVirtualMachine(t *testing.T) {
 	m.must("nothing to change", "up")
 	m.inside()
 	m.must("as declared", "status")
+	m.must(filepath.Join(m.env["ATOLL_STATE_DIR"], "vm", "work", "lima.yaml"), "status")
+	m.hinted("OpenClaw is not part of this profile", "set openclaw: true", "onboard")
 	m.must(`"state":"running"`, "status", "--json")
 	if _, err := m.vm("", "shell", "sh", "-c", "exit 7"); !errors.Is(err, exitCode(7)) {
 		t.Errorf("the exit code is lost: %v", err)
