@@ -22,10 +22,10 @@ func explainDefaults(settings *provide.Settings, p *plan.Plan, backend provide.B
 	x := explainedDefaults{Memory: held.Memory, Pids: held.Pids}
 	var missing []string
 	if asked := p.Spec.Limits.Defaults; why != "" {
-		if asked.Memory > held.Memory {
+		if asked.Memory > 0 && held.Memory == 0 {
 			missing = append(missing, "memory")
 		}
-		if asked.Pids > held.Pids {
+		if asked.Pids > 0 && held.Pids == 0 {
 			missing = append(missing, "processes")
 		}
 		x.Missing = strings.Join(missing, " and ") + ": " + why

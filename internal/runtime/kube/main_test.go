@@ -7,7 +7,7 @@ import (
 )
 
 // parallelPods is how many tests run beside each other: they mostly wait for the cluster.
-const parallelPods = "6"
+const parallelPods = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
