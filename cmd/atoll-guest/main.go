@@ -17,7 +17,7 @@ import (
 )
 
 const usage = `usage:
-  atoll-guest init --socket PATH [--trust-uid] [--listener FD] [--own-network]
+  atoll-guest init --socket PATH [--trust-uid] [--listener FD] [--own-network] [--no-namespaces]
                    [--quota-dir PATH… --quota-upper PATH=MERGED… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
   atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
@@ -45,7 +45,7 @@ func main() {
 			os.Exit(1) // the runtime has the reason
 		}
 	case ownnet.Verb: // of the guest itself
-		if guest.ServeNetwork() != nil {
+		if guest.ServeNetwork(len(os.Args) > 2 && os.Args[2] == ownnet.Again) != nil {
 			os.Exit(1)
 		}
 	case "install":
@@ -77,6 +77,7 @@ func serve(args []string) {
 	flags.BoolVar(&options.TrustUID, "trust-uid", false, "admit every process of the same user, not only ones outside the pid namespace")
 	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
 	flags.BoolVar(&options.OwnNetwork, "own-network", false, "give all processes a network namespace of their own")
+	flags.BoolVar(&options.NoNamespaces, "no-namespaces", false, "let no process make or enter namespaces")
 	flags.Int64Var(&options.Quota.Size, "quota-size", 0, "how many `bytes` the directories of the quota may hold")
 	flags.Int64Var(&options.Quota.Files, "quota-files", 0, "how many `files` they may hold")
 	flags.Int64Var(&options.Quota.Reserve, "quota-reserve", 0, "how many `bytes` must stay free on their disks")

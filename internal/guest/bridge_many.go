@@ -2,26 +2,33 @@ package guest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // BridgeMany is BridgeStdio for an engine whose execs are dear: its standard input and
-// output carry several connections, each of which is connected to process 1.
+// output carry several connections, each of which is connected to process 1. It returns nil
+// if its input has ended, which is the host's or the engine's doing.
 func BridgeMany(ctx context.Context, o *BridgeOptions, in, out *os.File) error {
-	mux, err := wire.GuestMux(&stdioConn{in: in, out: out})
+	conn := &stdioConn{in: in, out: out}
+	mux, err := wire.GuestMux(conn)
 	if err != nil {
 		return err
 	}
 	defer mux.Close()
 	for {
 		stream, err := mux.Accept()
+		if conn.ended.Load() {
+			return nil
+		}
 		if err != nil {
-			return nil // the host has ended it
+			return err
 		}
 		if mux.Streams() > wire.MaxStreams {
 			return io.ErrShortBuffer
@@ -35,9 +42,19 @@ func BridgeMany(ctx context.Context, o *BridgeOptions, in, out *os.File) error {
 
 // stdioConn is standard input and output as a connection. Its peer is an engine that
 // closes both when the host does, so it needs no deadlines.
-type stdioConn struct{ in, out *os.File }
+type stdioConn struct {
+	in, out *os.File
+	ended   atomic.Bool // the input has ended
+}
 
-func (c *stdioConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
+func (c *stdioConn) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.ended.Store(true)
+	}
+	return n, err
+}
+
 func (c *stdioConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
 // Close implements net.Conn.

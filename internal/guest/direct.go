@@ -120,7 +120,7 @@ func (d *directWires) admitUnbound() (release func(), ok bool) {
 // wire that it belongs to does.
 func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Welcome) error {
 	if hello.Token == "" {
-		return s.serveUnbound(conn, welcome)
+		return s.serveUnbound(conn, welcome, hello.Fence)
 	}
 	parent := s.direct.redeem(hello.Token)
 	if parent == nil || parent.key.client != hello.Client {
@@ -136,13 +136,16 @@ func (s *server) serveDirect(conn net.Conn, hello *wire.Hello, welcome *wire.Wel
 
 // serveUnbound answers the requests of a direct connection without a parent. Its
 // first came with the hello; its end ends the command.
-func (s *server) serveUnbound(conn net.Conn, welcome *wire.Welcome) error {
+func (s *server) serveUnbound(conn net.Conn, welcome *wire.Welcome, owner uint64) error {
 	release, ok := s.direct.admitUnbound()
 	if !ok {
 		return wire.WriteWelcome(conn, &wire.Welcome{Error: wire.Fail(wire.CodeTooMany, "too many commands run in this sandbox")})
 	}
 	defer release()
-	return s.serveRequests(conn, welcome, &call{server: s, wire: &hostWire{}, direct: true, unbound: true})
+	w := &hostWire{owner: owner, conn: conn}
+	s.wires.own(w)
+	defer s.wires.disown(w)
+	return s.serveRequests(conn, welcome, &call{server: s, wire: w, direct: true, unbound: true})
 }
 
 // serveRequests welcomes the host and answers one request after the other.

@@ -12,8 +12,9 @@ import (
 	"slices"
 )
 
-// socketTables is where the kernel lists the sockets of the sandbox's network.
-var socketTables = "/proc/self/net/"
+// socketTable is the path of a list of the sockets in the sandbox's network: tcp, tcp6, udp
+// or udp6.
+var socketTable = func(name string) string { return "/proc/self/net/" + name }
 
 // peerSocket returns the socket at the other end of a connection within the sandbox, as
 // links in /proc/PID/fd name it, or nothing.
@@ -24,13 +25,13 @@ func peerSocket(conn net.Conn) []string {
 		return nil
 	}
 	if ours.Addr().Is4() {
-		if found := socketsIn(socketTables+"tcp", is(theirs), is(ours)); len(found) > 0 {
+		if found := socketsIn(socketTable("tcp"), is(theirs), is(ours)); len(found) > 0 {
 			return found
 		}
 		// The other end may be an IPv6 socket with a mapped IPv4 address.
 		theirs, ours = mapped(theirs), mapped(ours)
 	}
-	return socketsIn(socketTables+"tcp6", is(theirs), is(ours))
+	return socketsIn(socketTable("tcp6"), is(theirs), is(ours))
 }
 
 // senderSockets returns the sockets that may have sent a datagram: those with its port
@@ -38,8 +39,8 @@ func peerSocket(conn net.Conn) []string {
 // all. More than one can share a port.
 func senderSockets(from, to netip.AddrPort) []string {
 	any4, any6 := netip.IPv4Unspecified(), netip.IPv6Unspecified()
-	v4 := socketsIn(socketTables+"udp", either(from, any4, from.Port()), either(to, any4, 0))
-	v6 := socketsIn(socketTables+"udp6", append(either(mapped(from), any6, from.Port()), is(netip.AddrPortFrom(mappedAny, from.Port()))...),
+	v4 := socketsIn(socketTable("udp"), either(from, any4, from.Port()), either(to, any4, 0))
+	v6 := socketsIn(socketTable("udp6"), append(either(mapped(from), any6, from.Port()), is(netip.AddrPortFrom(mappedAny, from.Port()))...),
 		append(either(mapped(to), any6, 0), is(netip.AddrPortFrom(mappedAny, 0))...))
 	return append(v4, v6...)
 }

@@ -3,7 +3,6 @@ package guest
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -20,17 +19,21 @@ func (s *server) leaveNetwork() error {
 		return fmt.Errorf("a network of its own: %w", err)
 	}
 	ports.UseNetwork(n)
-	socketTables = "/proc/" + strconv.Itoa(n.PID) + "/net/"
+	socketTable = n.Table
 	s.join = spawn.Join{User: n.User, Net: n.Net, Filter: namespaceFilter(runtime.GOARCH)}
 	return nil
 }
 
-// ServeNetwork is the process that makes sockets in that namespace.
-func ServeNetwork() error {
+// ServeNetwork is the process that makes sockets in that namespace; again says that it is
+// not the first.
+func ServeNetwork(again bool) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	return ownnet.Serve(setup.EnableLoopback)
+	if again {
+		return ownnet.Serve()
+	}
+	return ownnet.ServeFirst(setup.EnableLoopback)
 }
 
 // namespaceFlags are the flags of clone that make namespaces.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,10 @@ type Options struct {
 	TrustUID bool
 	// OwnNetwork gives all processes but the guest a network namespace of their own.
 	OwnNetwork bool
-	Build      string // version that the guest reports to hosts
+	// NoNamespaces refuses all processes but the guest to make and enter namespaces, where
+	// the engine's filter does not. OwnNetwork does so too.
+	NoNamespaces bool
+	Build        string // version that the guest reports to hosts
 	// OpenFiles is the RLIMIT_NOFILE of the processes that the guest starts; the zero
 	// value leaves them the guest's own.
 	OpenFiles unix.Rlimit
@@ -55,6 +59,8 @@ func Run(ctx context.Context, options *Options) error {
 		if err := s.leaveNetwork(); err != nil {
 			return err
 		}
+	} else if options.NoNamespaces {
+		s.join.Filter = namespaceFilter(runtime.GOARCH)
 	}
 	s.quota = newQuotaEnforcer(s, &options.Quota)
 	children := make(chan os.Signal, 1)

@@ -22,6 +22,8 @@ type hostWire struct {
 	// fenced is set before a newer wire of the same key is accepted. Requests that
 	// still arrive on this one start no process, as the host would not learn of it.
 	fenced atomic.Bool
+	owner  uint64   // the epoch of the gateway at its other end
+	conn   net.Conn // of a direct connection without a parent, which has no Mux
 
 	mu      sync.Mutex
 	directs map[net.Conn]bool // the direct connections that end with it; nil: it has ended
@@ -65,7 +67,13 @@ func (w *hostWire) over() bool {
 
 func (w *hostWire) fence() {
 	w.fenced.Store(true)
-	go func() { _ = w.Close() }()
+	go func() {
+		if w.conn != nil {
+			_ = w.conn.Close()
+			return
+		}
+		_ = w.Close()
+	}()
 }
 
 // wires holds the live wires, and the highest epoch of each key.
@@ -73,11 +81,13 @@ type wires struct {
 	mu     sync.Mutex
 	live   map[wireKey]*hostWire
 	epochs map[wireKey]uint64
+	owner  uint64                                           // the highest epoch of a gateway
+	owned  map[*hostWire]bool                               // what gateways have open
 	direct func(net.Conn, *wire.Hello, *wire.Welcome) error // serves a direct connection until it ends
 }
 
 func newWires() *wires {
-	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}}
+	return &wires{live: map[wireKey]*hostWire{}, epochs: map[wireKey]uint64{}, owned: map[*hostWire]bool{}}
 }
 
 // errServed ends a direct connection, which has no streams.
@@ -93,6 +103,9 @@ func (ws *wires) handshake(conn net.Conn, self *wire.Welcome) (*hostWire, error)
 	if refusal := welcome.Accept(hello); refusal != nil {
 		return nil, errors.Join(refusal, wire.WriteWelcome(conn, &wire.Welcome{Error: refusal}))
 	}
+	if refusal := ws.changeOwner(hello.Fence); refusal != nil {
+		return nil, errors.Join(refusal, wire.WriteWelcome(conn, &wire.Welcome{Error: refusal}))
+	}
 	if hello.Kind == wire.KindDirect {
 		return nil, errors.Join(errServed, ws.direct(conn, hello, &welcome))
 	}
@@ -106,7 +119,8 @@ func (ws *wires) handshake(conn net.Conn, self *wire.Welcome) (*hostWire, error)
 	if err != nil {
 		return nil, err
 	}
-	w := &hostWire{Mux: session, key: wireKey{hello.Client, hello.Kind}, directs: map[net.Conn]bool{}}
+	w := &hostWire{Mux: session, key: wireKey{hello.Client, hello.Kind}, owner: hello.Fence, directs: map[net.Conn]bool{}}
+	ws.own(w)
 	ws.register(w)
 	return w, nil
 }
@@ -156,6 +170,7 @@ func (ws *wires) drop(w *hostWire) {
 	w.fenced.Store(true)
 	_ = w.Close()
 	w.closeDirects()
+	ws.disown(w)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.live[w.key] == w {

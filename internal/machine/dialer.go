@@ -187,7 +187,7 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		return nil, dialError(err)
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	welcome, err := wire.Handshake(conn, wire.NewHello(l.kind, l.machine.options.Client, l.machine.nextEpoch()))
+	welcome, err := wire.Handshake(conn, l.machine.helloOn(conn, l.kind))
 	if !unwatch() && err == nil {
 		err = ctx.Err()
 	}
@@ -195,7 +195,7 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 		lost := transportErr(conn)
 		conn.Close()
 		if lost != nil {
-			return nil, fmt.Errorf("%w: %w: %w", ErrLost, errRetryDial, lost)
+			return nil, fmt.Errorf("%w: %w: %w: %w", ErrLost, ErrTransport, errRetryDial, lost)
 		}
 		return nil, l.handshakeError(err)
 	}
@@ -209,9 +209,9 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 
 // dialError classifies a failed dial. A guest that is about to start, or to replace
 // its socket, is missing or refuses, and one whose backlog is full is busy: those
-// are retried. Anything else is final.
+// are retried, as is a transport that is away. Anything else is final.
 func dialError(err error) error {
-	for _, passing := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} {
+	for _, passing := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN, ErrTransport} {
 		if errors.Is(err, passing) {
 			return fmt.Errorf("%w: %w: %w", ErrLost, errRetryDial, err)
 		}

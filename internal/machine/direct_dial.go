@@ -31,7 +31,7 @@ func (p *directPool) dial(ctx context.Context) (*directConn, error) {
 		return nil, asLost(err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })()
-	hello := wire.NewHello(wire.KindDirect, m.options.Client, m.nextEpoch())
+	hello := m.helloOn(conn, wire.KindDirect)
 	hello.Token = direct.Token
 	if _, err = wire.Handshake(conn, hello); err != nil {
 		conn.Close()

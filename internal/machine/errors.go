@@ -13,6 +13,9 @@ var (
 	// ErrLost is a wire that broke or could not be opened. The sandbox may be
 	// stopped, paused or restarted; trying again later can help.
 	ErrLost = errors.New("the sandbox does not answer")
+	// ErrTransport is an ErrLost whose cause is not the guest but what lies between: a
+	// server that is away, or that has cut the connection.
+	ErrTransport = errors.New("the way to the sandbox is interrupted")
 	// ErrBroken is a guest that does not keep to the protocol, or whose wire
 	// broke too often. It stays so: the sandbox must be recreated.
 	ErrBroken = errors.New("the sandbox is broken")
@@ -49,6 +52,21 @@ var (
 type Transport interface {
 	// TransportErr returns why the bytes stopped, if the transport was the reason.
 	TransportErr() error
+}
+
+// A Fenced connection names the epoch of the gateway that made it. A guest that a later
+// gateway has spoken to refuses it.
+type Fenced interface {
+	Fence() uint64
+}
+
+// helloOn returns the hello for a connection.
+func (m *Machine) helloOn(conn net.Conn, kind wire.Kind) *wire.Hello {
+	hello := wire.NewHello(kind, m.options.Client, m.nextEpoch())
+	if f, ok := conn.(Fenced); ok {
+		hello.Fence = f.Fence()
+	}
+	return hello
 }
 
 // transportErr returns why the transport of a connection was lost; nil if it was not, or

@@ -145,10 +145,10 @@ func expired(ctx context.Context) bool {
 }
 
 // connectSameBoot returns a wire to the guest that has the command. A guest that
-// does not answer has reattachTimeout: it may be paused.
+// does not answer has reattachTimeout: it may be paused, or the way to it interrupted.
 func (r *execCall) connectSameBoot(ctx context.Context) (*wireConn, error) {
 	wc, err := r.machine.control.get(ctx)
-	for deadline := time.Now().Add(reattachTimeout); r.boot != "" && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(reattachTimeout); r.boot != "" && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrTransport)) && time.Now().Before(deadline); {
 		wc, err = r.machine.control.get(ctx)
 	}
 	if err != nil {

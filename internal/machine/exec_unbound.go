@@ -72,7 +72,7 @@ func (r *execCall) sendUnbound(conn *directConn, first bool) error {
 		}
 		return r.unboundError(err)
 	}
-	hello := wire.NewHello(wire.KindDirect, r.machine.options.Client, r.machine.nextEpoch())
+	hello := r.machine.helloOn(conn.conn, wire.KindDirect)
 	err := wire.OpenDirect(conn.conn, hello, request)
 	var welcome *wire.Welcome
 	if err == nil {

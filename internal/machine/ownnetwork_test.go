@@ -50,6 +50,29 @@ func TestOwnNetwork(t *testing.T) {
 	}
 }
 
+// TestOwnNetworkIsServedAgain: processes inside can end the one that makes sockets for the
+// guest, and stop it; ports are opened nevertheless, in its network.
+func TestOwnNetworkIsServedAgain(t *testing.T) {
+	g := machinetest.Start(t, &machinetest.Options{Args: []string{"--own-network"}})
+	m := g.Machine(t, nil)
+	for n, signal := range []string{"KILL", "KILL", "STOP"} {
+		sh(t, m, "kill -"+signal+" -1 2>/dev/null; true")
+		port := 80 + n // that needs a capability
+		l, err := m.Listen(patience(t), port, openPort(open))
+		if err != nil {
+			t.Fatalf("after %s: %v", signal, err)
+		}
+		go serveOnce(l)
+		if got := python(t, m, fmt.Sprintf("import socket\ns=socket.create_connection((\"127.0.0.1\", %d))\nprint(s.recv(10).decode())", port)); got != "hello\n" {
+			t.Errorf("after %s the host's port says %q", signal, got)
+		}
+		if got := sh(t, m, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '"); strings.TrimSpace(got.out) != "lo" {
+			t.Errorf("after %s: interfaces %q", signal, got.out)
+		}
+		_ = l.Close()
+	}
+}
+
 // serveOnce says hello to one connection.
 func serveOnce(l net.Listener) {
 	conn, err := l.Accept()

@@ -29,6 +29,9 @@ type Hello struct {
 	Client string `json:"client"`
 	Epoch  uint64 `json:"epoch"`
 	Kind   Kind   `json:"kind"`
+	// Fence is the epoch of the gateway that owns the sandbox, over all clients; 0 where
+	// nothing else keeps one owner apart from the next.
+	Fence uint64 `json:"fence,omitempty"`
 	// Token is what Direct gave, for a direct connection that belongs to a wire;
 	// "" is one without a parent.
 	Token string `json:"token,omitempty"`

@@ -26,9 +26,9 @@ func decode(b []byte) request {
 	return r
 }
 
-// Serve is the child: it brings the loopback interface up, sends the namespaces, and makes
-// sockets until the guest ends.
-func Serve(enableLoopback func() error) error {
+// ServeFirst is the first child: it brings the loopback interface up, sends the namespaces,
+// and makes sockets until the guest ends.
+func ServeFirst(enableLoopback func() error) error {
 	if err := enableLoopback(); err != nil {
 		return answer(err)
 	}
@@ -44,6 +44,11 @@ func Serve(enableLoopback func() error) error {
 		return err
 	}
 	_ = errors.Join(user.Close(), network.Close())
+	return Serve()
+}
+
+// Serve makes sockets until the guest ends.
+func Serve() error {
 	var b [requestSize + 1]byte
 	for {
 		n, err := unix.Read(controlFD, b[:])

@@ -2,7 +2,8 @@
 // the engine has started the guest in another and gives it no capability. A process with
 // several threads cannot enter a user namespace, so the guest stays where it is: a child
 // of it is born in new namespaces, brings the loopback interface up, and makes sockets
-// there for the guest. The processes that the guest starts join the namespaces.
+// there for the guest. The processes that the guest starts join the namespaces. They can
+// end that child, which is then started again.
 package ownnet
 
 import (
@@ -25,12 +26,13 @@ const controlFD = 3
 
 // answerTimeout is how long the child may take for an answer. It makes sockets and does
 // nothing else.
-const answerTimeout = 5 * time.Second
+const answerTimeout = 2 * time.Second
 
 // Namespace is the network of a sandbox's processes.
 type Namespace struct {
 	User, Net int // descriptors of the namespaces
-	PID       int // of the child
+
+	tables map[string]*os.File // the kernel's lists of sockets, by their names
 
 	mu      sync.Mutex
 	control *net.UnixConn
@@ -39,28 +41,39 @@ type Namespace struct {
 // Make starts the child in new namespaces. Nothing of the sandbox may run yet: for a moment
 // the guest can be traced, as its child's mapping of users could not be written otherwise.
 func Make() (*Namespace, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := controlPair()
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fds[1])
-	file := os.NewFile(uintptr(fds[0]), "network")
-	defer file.Close()
-	pid, err := start(fds[1])
+	defer unix.Close(theirs)
+	pid, err := start(theirs)
 	if err != nil {
 		return nil, fmt.Errorf("namespaces: %w", err)
 	}
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil, err
-	}
-	n := &Namespace{PID: pid, control: conn.(*net.UnixConn)}
+	n := &Namespace{control: ours}
 	got, err := n.receive(2)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n.User, n.Net = got[0], got[1]
-	return n, nil
+	n.tables, err = openTables(pid)
+	return n, err
+}
+
+// controlPair returns the guest's connection to a child, and the child's descriptor of it.
+func controlPair() (ours *net.UnixConn, theirs int, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	file := os.NewFile(uintptr(fds[0]), "network")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, 0, err
+	}
+	return conn.(*net.UnixConn), fds[1], nil
 }
 
 func start(control int) (int, error) {
@@ -109,12 +122,27 @@ func (n *Namespace) Bound(address unix.Sockaddr, kind, backlog int) (int, error)
 	return n.ask(r)
 }
 
+// ask sends a request. A child that was ended, or that does not answer, is replaced once.
 func (n *Namespace) ask(r request) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	fd, err := n.askOnce(r)
+	if !errors.Is(err, errNoChild) {
+		return fd, err
+	}
+	if failed := n.startAgain(); failed != nil {
+		return 0, errors.Join(err, failed)
+	}
+	return n.askOnce(r)
+}
+
+// errNoChild is a child that has ended, or does not answer.
+var errNoChild = errors.New("the process that makes sockets has ended")
+
+func (n *Namespace) askOnce(r request) (int, error) {
 	_ = n.control.SetDeadline(time.Now().Add(answerTimeout))
 	if _, err := n.control.Write(r.encode()); err != nil {
-		return 0, errors.Join(unix.ENETDOWN, err)
+		return 0, errors.Join(unix.ENETDOWN, errNoChild, err)
 	}
 	got, err := n.receive(1)
 	if err != nil {
@@ -129,10 +157,8 @@ func (n *Namespace) receive(count int) ([]int, error) {
 	rights := make([]byte, unix.CmsgSpace(count*4))
 	read, more, _, _, err := n.control.ReadMsgUnix(errno[:], rights)
 	switch {
-	case err != nil:
-		return nil, errors.Join(unix.ENETDOWN, err)
-	case read != 1:
-		return nil, errors.Join(unix.ENETDOWN, errors.New("the process that makes sockets has ended"))
+	case err != nil || read != 1:
+		return nil, errors.Join(unix.ENETDOWN, errNoChild, err)
 	case errno[0] != 0:
 		return nil, unix.Errno(errno[0])
 	}

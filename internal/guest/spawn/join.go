@@ -10,27 +10,41 @@ import (
 // calls that it has from then on. Whoever enters a user namespace has every capability
 // there, so the process drops them all before its program runs.
 type Join struct {
-	User, Net int // descriptors; 0: it stays where it is
-	Filter    []unix.SockFilter
+	User, Net int               // descriptors; 0: it stays where it is
+	Filter    []unix.SockFilter // empty: none
+	// Privileged is a process of the guest itself, which has the Ambient capabilities
+	// there, and no filter.
+	Privileged bool
 }
 
 // lastCapability is higher than any that a kernel has.
 const lastCapability = 63
 
 func (j *Join) maxSteps() int {
-	if j.User == 0 {
-		return 0
-	}
 	return lastCapability + 8
 }
 
-// join makes the child enter the namespaces.
+// join makes the child enter the namespaces, and have its filter.
 func (s *childProgram) join(j *Join) {
-	if j.User == 0 {
+	if j.User > 0 {
+		s.enterNamespaces(j)
+	}
+	if len(j.Filter) == 0 {
 		return
 	}
+	s.add(StageCapabilities, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
+	program := &unix.SockFprog{Len: uint16(len(j.Filter)), Filter: unsafe.SliceData(j.Filter)}
+	s.pinner.Pin(unsafe.SliceData(j.Filter))
+	s.pinner.Pin(program)
+	s.add(StageCapabilities, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(program)))
+}
+
+func (s *childProgram) enterNamespaces(j *Join) {
 	s.add(StageNamespaces, unix.SYS_SETNS, uintptr(j.User), unix.CLONE_NEWUSER)
 	s.add(StageNamespaces, unix.SYS_SETNS, uintptr(j.Net), unix.CLONE_NEWNET)
+	if j.Privileged {
+		return
+	}
 	for capability := uintptr(0); capability <= lastCapability; capability++ {
 		s.add(0, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability) // fails for those that there are not
 	}
@@ -38,12 +52,4 @@ func (s *childProgram) join(j *Join) {
 	s.pinner.Pin(header)
 	s.pinner.Pin(none)
 	s.add(StageCapabilities, unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(none)))
-	s.add(StageCapabilities, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
-	if len(j.Filter) == 0 {
-		return
-	}
-	program := &unix.SockFprog{Len: uint16(len(j.Filter)), Filter: unsafe.SliceData(j.Filter)}
-	s.pinner.Pin(unsafe.SliceData(j.Filter))
-	s.pinner.Pin(program)
-	s.add(StageCapabilities, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(program)))
 }
