@@ -156,6 +156,7 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 // is in there.
 func (g *Gateway) openLock(context.Context) (err error) {
 	g.lock, err = g.parts.Locks.TryHold(provide.GatewayLock)
+	g.parts.Owned = err == nil
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("%w: %s", ErrRuns, g.parts.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/runtime/seccomp"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/clustertest"
 	"github.com/atoll-run/atoll/internal/testkit/need"
 	"github.com/atoll-run/atoll/internal/testkit/sandboxtest"
 )
@@ -36,6 +37,7 @@ func clusterSettings(t *testing.T) *kubekeys.Settings {
 	t.Helper()
 	s := testSettings()
 	s.Kubeconfig, s.ImagePullPolicy, s.ServiceAccount = need.Cluster(t), "Never", "default"
+	clustertest.Shared(t)
 	s.GuestImage = cmp.Or(os.Getenv("ATOLL_TEST_GUEST_IMAGE"), "atoll-guest:latest")
 	s.StartTimeoutSec = 60 // the machine may be busy
 	installProfile(t, s)

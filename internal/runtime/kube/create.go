@@ -78,10 +78,11 @@ func (i *Instance) makePod(ctx context.Context) error {
 	name, nonce := i.runtime.newPodName(i.name)
 	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
 		l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce
-		l.Spec.HolderIdentity, l.Spec.LeaseTransitions = new(holder()), new(*l.Spec.LeaseTransitions+1)
+		i.runtime.nextEpoch(l)
 	}); err != nil {
 		return err
 	}
+	i.runtime.keepEpoch(i.current())
 	i.nameObject(pod, name)
 	if err := c.create(ctx, pods, pod); err != nil {
 		return err

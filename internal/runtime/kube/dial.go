@@ -2,11 +2,15 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // dialsPerSecond is how many sessions one process opens in a second. An API server that
@@ -16,27 +20,30 @@ const dialsPerSecond = 20
 // dialLimit spreads the opening of sessions over time.
 type dialLimit struct {
 	step time.Duration
+	turn chan struct{} // held by whoever is next; the others wait in the order that they came
+	next time.Time     // guarded by turn
 
-	mu   sync.Mutex
-	next time.Time
+	count atomic.Int64 // turns that were taken
 }
 
 func newDialLimit(perSecond int) *dialLimit {
-	return &dialLimit{step: time.Second / time.Duration(perSecond)}
+	return &dialLimit{step: time.Second / time.Duration(perSecond), turn: make(chan struct{}, 1)}
 }
 
-// reserve returns when a session may be opened. The first ones may at once; those of a
-// crowd come after another, at random points of their steps.
-func (l *dialLimit) reserve(now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.next.Before(now) {
-		l.next = now.Add(l.step)
-		return now
+// wait returns when a session may be opened. Who does not wait any longer takes no turn.
+func (l *dialLimit) wait(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	turn := l.next.Add(rand.N(l.step)) //nolint:gosec // spreads load, decides nothing
-	l.next = l.next.Add(l.step)
-	return turn
+	defer func() { <-l.turn }()
+	if err := pause(ctx, time.Until(l.next)); err != nil {
+		return err
+	}
+	l.count.Add(1)
+	l.next = time.Now().Add(l.step/2 + rand.N(l.step)) //nolint:gosec // spreads load, decides nothing
+	return nil
 }
 
 // Dial opens a connection to the guest: over the session of this process to the pod, or
@@ -50,37 +57,55 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 func (i *Instance) dial(ctx context.Context) (net.Conn, error) {
-	if pod := i.currentPod(); pod != nil {
-		if s := i.runtime.liveSession(string(pod.UID)); s != nil {
-			return s.open()
-		}
+	if s := i.liveSession(); s != nil {
+		return s.open()
+	}
+	if err := i.runtime.dials.wait(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %d sessions are opened in a second: %w", machine.ErrTransport, dialsPerSecond, err)
+	}
+	if s := i.liveSession(); s != nil { // another connection had an earlier turn
+		return s.open()
 	}
 	pod, err := i.checkRunning(ctx)
 	if err != nil {
-		return nil, err
+		return nil, asTransport(err)
 	}
-	if err := pause(ctx, time.Until(i.runtime.dials.reserve(time.Now()))); err != nil {
-		return nil, err
+	epoch, err := i.takeOver(ctx)
+	if err != nil {
+		return nil, asTransport(err)
 	}
-	s, err := i.runtime.session(string(pod.UID), pod.Name)
+	s, err := i.runtime.session(string(pod.UID), pod.Name, epoch)
 	if err != nil {
 		return nil, err
 	}
 	return s.open()
 }
 
-// liveSession returns the session to a pod; nil if there is none.
-func (r *Runtime) liveSession(uid string) *session {
+// asTransport marks the error of an API server that is away: the sandbox may be well.
+func asTransport(err error) error {
+	if errors.Is(err, sandbox.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", machine.ErrTransport, err)
+	}
+	return err
+}
+
+// liveSession returns the session to the pod that is known; nil if there is none.
+func (i *Instance) liveSession() *session {
+	pod := i.currentPod()
+	if pod == nil {
+		return nil
+	}
+	r := i.runtime
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sessions[uid]; s != nil && s.alive() {
+	if s := r.sessions[string(pod.UID)]; s != nil && s.alive() {
 		return s
 	}
 	return nil
 }
 
 // session returns the session to a pod, which is opened if there is none.
-func (r *Runtime) session(uid, pod string) (*session, error) {
+func (r *Runtime) session(uid, pod string, epoch uint64) (*session, error) {
 	c, err := r.cluster()
 	if err != nil {
 		return nil, err
@@ -90,12 +115,21 @@ func (r *Runtime) session(uid, pod string) (*session, error) {
 	if s := r.sessions[uid]; s != nil && s.alive() {
 		return s, nil
 	}
-	s, err := openSession(c, pod)
+	s, err := openSession(c, pod, sessionOptions{epoch: epoch, idle: r.idleTimeout, ended: func(s *session) { r.forgetSession(uid, s) }})
 	if err != nil {
 		return nil, err
 	}
 	r.sessions[uid] = s
 	return s, nil
+}
+
+// forgetSession drops a session that has ended.
+func (r *Runtime) forgetSession(uid string, s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sessions[uid] == s {
+		delete(r.sessions, uid)
+	}
 }
 
 // dropSession ends the session to a pod that is to go.

@@ -47,6 +47,9 @@ func (i *Instance) read(ctx context.Context) error {
 	if old := i.current(); old != nil && old.UID != lease.UID {
 		return fmt.Errorf("it was made anew: %w", sandbox.ErrNotFound)
 	}
+	if err := i.runtime.checkOwner(lease); err != nil {
+		return err
+	}
 	pod, err := i.readPod(ctx, c, lease.Annotations[notePod])
 	if err != nil {
 		return err

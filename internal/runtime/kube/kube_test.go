@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,27 +156,31 @@ func TestPodsThatNeverRun(t *testing.T) {
 	}
 }
 
-// TestDialsAreSpread: a hundred wires that were cut at once do not dial at once.
+// TestDialsAreSpread: a hundred wires that were cut at once do not dial at once, and those
+// that gave up waiting take no turn.
 func TestDialsAreSpread(t *testing.T) {
-	limit, now := newDialLimit(dialsPerSecond), time.Now()
-	perSecond := map[int]int{}
-	var last time.Time
-	for range 100 {
-		turn := limit.reserve(now)
-		perSecond[int(turn.Sub(now)/time.Second)]++
-		last = turn
-	}
-	if last.Sub(now) > 6*time.Second || last.Sub(now) < 4*time.Second {
-		t.Errorf("the last of 100 dials comes after %v", last.Sub(now))
-	}
-	for second, n := range perSecond {
-		if n > dialsPerSecond+1 {
-			t.Errorf("%d dials in second %d", n, second)
+	synctest.Test(t, func(t *testing.T) {
+		limit, begin := newDialLimit(dialsPerSecond), time.Now()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		for n := range 200 {
+			ctx := t.Context()
+			if n%2 == 1 {
+				ctx = impatient
+			}
+			all.Go(func() { _ = limit.wait(ctx) })
 		}
-	}
-	if turn := limit.reserve(now.Add(time.Minute)); turn != now.Add(time.Minute) {
-		t.Error("a dial after a quiet time waits")
-	}
+		all.Wait()
+		if took := time.Since(begin); took > 8*time.Second || took < 3*time.Second || limit.count.Load() > 102 {
+			t.Errorf("%d dials took %v", limit.count.Load(), took)
+		}
+		time.Sleep(time.Minute)
+		begin = time.Now()
+		if err := limit.wait(t.Context()); err != nil || time.Since(begin) > 0 {
+			t.Errorf("a dial after a quiet time waits: %v", err)
+		}
+	})
 }
 
 func TestNamesAreLegal(t *testing.T) {

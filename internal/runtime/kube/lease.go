@@ -63,8 +63,8 @@ func holder() string {
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
-// advance changes the Lease if nobody else has since it was read: each pod of a sandbox
-// has a number of its own, which only the winner gets.
+// advance changes the Lease if nobody else has since it was read: of several processes that
+// want to make a pod, one wins.
 func (i *Instance) advance(ctx context.Context, change func(*coordinationv1.Lease)) error {
 	c, err := i.runtime.cluster()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -147,7 +148,11 @@ func (i *Instance) discard(ctx context.Context) error {
 		return err
 	}
 	lease := i.current()
-	return c.remove(ctx, leases, lease.Name, lease.UID, 0)
+	if err := c.remove(ctx, leases, lease.Name, lease.UID, 0); err != nil {
+		return err
+	}
+	i.runtime.forgetEpoch(lease)
+	return nil
 }
 
 // endPodNow ends the pods in time of its own.
@@ -170,8 +175,11 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 	}
 	// A grace of 0 would remove the object before the processes: 1 is the least.
 	seconds := max(1, int64(math.Ceil(grace.Seconds())))
-	for {
+	for waitsFor := ""; ; {
 		left, err := list[corev1.Pod](ctx, c, pods, metav1.ListOptions{LabelSelector: r.selectOne(name)})
+		if err != nil && waitsFor != "" && ctx.Err() != nil {
+			err = notGone(waitsFor, ctx.Err())
+		}
 		if err != nil || len(left) == 0 {
 			return err
 		}
@@ -183,10 +191,15 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 				}
 			}
 		}
+		waitsFor = left[0].Name
 		if err := pause(ctx, pollInterval); err != nil {
-			return fmt.Errorf("pod %s is not gone: %w", left[0].Name, err)
+			return notGone(waitsFor, err)
 		}
 	}
+}
+
+func notGone(pod string, err error) error {
+	return errhint.With(fmt.Errorf("pod %s is not gone: %w", pod, err), "look at what holds it: kubectl get pod -o yaml; if its node is lost, delete the Node, or taint it out-of-service")
 }
 
 // Sweep ends the pods of a sandbox whose Lease is gone.

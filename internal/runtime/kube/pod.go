@@ -114,8 +114,11 @@ func container(spec *sandbox.Spec, s *kubekeys.Settings, user account, mounts []
 	if s.SeccompProfile != "" {
 		security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &s.SeccompProfile}
 	}
-	if networkOf(spec, s) == networkOwn {
+	switch {
+	case networkOf(spec, s) == networkOwn:
 		args = append(args, "--own-network")
+	case s.SeccompProfile != "": // which lets the guest make them
+		args = append(args, "--no-namespaces")
 	}
 	return corev1.Container{
 		Name: containerName, Image: spec.Image, ImagePullPolicy: corev1.PullPolicy(s.ImagePullPolicy),

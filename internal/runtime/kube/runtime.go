@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -23,6 +25,7 @@ import (
 type Options struct {
 	Settings     kubekeys.Settings
 	Installation string       // the id whose pods are ours
+	Owner        bool         // this process is the gateway: the one before it loses its wires
 	Logger       *slog.Logger // nil discards
 }
 
@@ -32,11 +35,13 @@ type Runtime struct {
 	installation string
 	logger       *slog.Logger
 	dials        *dialLimit
+	owner        bool
+	idleTimeout  time.Duration // of a session without use
 
 	mu       sync.Mutex
-	known    *cluster            // nil until it is first needed
-	sessions map[string]*session // by the pod's UID
-	probed   map[string]time.Time
+	known    *cluster             // nil until it is first needed
+	sessions map[string]*session  // by the pod's UID
+	epochs   map[types.UID]uint64 // of the Leases that this gateway has taken over
 }
 
 var (
@@ -54,8 +59,8 @@ func New(o Options) (*Runtime, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &Runtime{
-		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond),
-		sessions: map[string]*session{}, probed: map[string]time.Time{},
+		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner,
+		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{},
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,18 +25,36 @@ import (
 type session struct {
 	mux    *wire.Mux
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the exec is over
+	over   chan struct{} // closed when the exec is
+	opened time.Time
+	heard  atomic.Bool  // something came from the guest's bridge
+	used   atomic.Int64 // when bytes last went over it, in Unix nanoseconds
+	sessionOptions
 
 	mu  sync.Mutex
-	err error // why it is over, if the transport was the reason
+	err error // why it is over
 }
+
+// sessionOptions say how a session is used.
+type sessionOptions struct {
+	epoch uint64         // of the gateway, for the guest
+	idle  time.Duration  // after which it is closed if it is not used
+	ended func(*session) // is called when it is over
+}
+
+// idleTimeout is how long a session without use is kept: balancers before API servers cut
+// what is silent for five minutes, and each session costs the API server and the node.
+const idleTimeout = 4 * time.Minute
+
+// errIdle is the end of a session that was not used.
+var errIdle = errors.New("it was not used")
 
 // maxComplaint bounds what is kept of the last words of the program inside.
 const maxComplaint = 1000
 
 // openSession starts the guest's bridge in a pod. Whether the API server lets us is known
 // when the first connection is used.
-func openSession(c *cluster, pod string) (*session, error) {
+func openSession(c *cluster, pod string, o sessionOptions) (*session, error) {
 	target, err := c.execURL(pod, []string{guestTarget, "pass", "--many", "--socket", socketTarget})
 	if err != nil {
 		return nil, err
@@ -49,32 +68,86 @@ func openSession(c *cluster, pod string) (*session, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{cancel: cancel, ended: make(chan struct{})}
-	go s.run(ctx, executor, theirs)
+	s := &session{cancel: cancel, over: make(chan struct{}), opened: time.Now(), sessionOptions: o}
 	if s.mux, err = wire.HostMux(ours); err != nil {
-		s.cancel()
-		return nil, errors.Join(err, ours.Close())
+		cancel()
+		return nil, errors.Join(err, ours.Close(), theirs.Close())
 	}
+	s.used.Store(time.Now().UnixNano())
+	go s.run(ctx, executor, theirs)
+	go s.closeWhenIdle()
 	return s, nil
+}
+
+// closeWhenIdle ends the session when no bytes have gone over it for a while. A wire with a
+// request under way is not silent: the machine pings its guest then.
+func (s *session) closeWhenIdle() {
+	for {
+		left := s.idle - time.Since(time.Unix(0, s.used.Load()))
+		if left <= 0 {
+			s.setCause(&transportError{errIdle})
+			s.close()
+			return
+		}
+		select {
+		case <-s.over:
+			return
+		case <-time.After(left):
+		}
+	}
 }
 
 // run carries bytes until the exec is over.
 func (s *session) run(ctx context.Context, executor remotecommand.Executor, conn net.Conn) {
-	defer close(s.ended)
+	defer s.ended(s)
+	defer close(s.over)
 	defer conn.Close()
 	words := &tailbuf.Writer{Most: maxComplaint}
-	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: conn, Stdout: writer{conn}, Stderr: words})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: conn, Stdout: &stdout{conn, s}, Stderr: words})
 	if left, ok := errors.AsType[exec.CodeExitError](err); ok {
-		s.err = fmt.Errorf("the guest's bridge ended with %d: %s", left.Code, short(string(words.Bytes())))
+		s.setCause(fmt.Errorf("the guest's bridge ended with %d: %s", left.Code, short(string(words.Bytes()))))
 		return
 	}
-	s.err = &transportError{explain(err)}
+	// Without an error the bridge has found its input ended, which is the transport's doing
+	// (guest.BridgeMany), or nobody said how it ended.
+	s.setCause(&transportError{explain(err)})
 }
 
-// writer hides everything of a connection but Write.
-type writer struct{ io.Writer }
+// setCause keeps the first reason for the end of the session.
+func (s *session) setCause(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// stdout is what the bridge writes; it hides everything of a connection but Write.
+type stdout struct {
+	to      io.Writer
+	session *session
+}
+
+func (w *stdout) Write(p []byte) (int, error) {
+	w.session.heard.Store(true)
+	return w.to.Write(p)
+}
+
+// silentTimeout is how long the bridge may say nothing until another session is opened: the
+// node, or what runs its containers, may have been away.
+const silentTimeout = 4 * time.Second
+
+// errSilent is a session on which the guest's bridge never said anything.
+var errSilent = errors.New("the node does not answer yet")
+
+// Close ends the session too if nothing ever came over it.
+func (c *conn) Close() error {
+	if s := c.session; !s.heard.Load() && time.Since(s.opened) > silentTimeout {
+		s.setCause(&transportError{errSilent})
+		s.close()
+	}
+	return c.Conn.Close()
+}
 
 // transportError is a session that the API server or the way to it ended, not the guest.
 type transportError struct{ err error }
@@ -99,7 +172,7 @@ func (s *session) alive() bool {
 	select {
 	case <-s.mux.Done():
 		return false
-	case <-s.ended:
+	case <-s.over:
 		return false
 	default:
 		return true
@@ -113,6 +186,7 @@ func (s *session) close() {
 
 // open returns one more connection to the guest.
 func (s *session) open() (net.Conn, error) {
+	s.use()
 	stream, err := s.mux.Open()
 	if err != nil {
 		return nil, err
@@ -126,6 +200,17 @@ type conn struct {
 	session *session
 }
 
+func (s *session) use() { s.used.Store(time.Now().UnixNano()) }
+
+// Fence implements machine.Fenced.
+func (c *conn) Fence() uint64 { return c.session.epoch }
+
+// Write notes that the session is used.
+func (c *conn) Write(p []byte) (int, error) {
+	c.session.use()
+	return c.Conn.Write(p)
+}
+
 // endedTimeout is how long an error of a stream waits for the end of its session, which
 // says more.
 const endedTimeout = 200 * time.Millisecond
@@ -133,7 +218,11 @@ const endedTimeout = 200 * time.Millisecond
 // Read adds why the session is over.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	c.session.use()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return n, errors.Join(os.ErrDeadlineExceeded, err)
+	}
+	if err != nil {
 		err = errors.Join(c.TransportErr(), err)
 	}
 	return n, err
@@ -141,11 +230,14 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // TransportErr implements machine.Transport.
 func (c *conn) TransportErr() error {
-	if c.session.alive() {
+	switch {
+	case c.session.alive() && !c.session.heard.Load():
+		return &transportError{errSilent}
+	case c.session.alive():
 		return nil
 	}
 	select {
-	case <-c.session.ended:
+	case <-c.session.over:
 	case <-time.After(endedTimeout):
 	}
 	lost, _ := errors.AsType[*transportError](c.session.cause())

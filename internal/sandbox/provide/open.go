@@ -29,10 +29,13 @@ type Installation struct {
 	Manager *sandbox.Manager
 	ID      string // of the installation; sandboxes carry it as a label
 
-	Logger          *slog.Logger
-	Registry        *sandbox.Registry
-	DB              *store.DB
-	Locks           *filelock.Locks
+	Logger   *slog.Logger
+	Registry *sandbox.Registry
+	DB       *store.DB
+	Locks    *filelock.Locks
+	// Owned says that this process is the gateway of the state directory, and no earlier
+	// one may reach its sandboxes any more.
+	Owned           bool
 	runtimes        runtimes
 	making          beingMade
 	shared          func() bool       // several accounts use this process; nil if it has no accounts

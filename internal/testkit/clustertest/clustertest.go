@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,12 +20,17 @@ import (
 const askTimeout = 2 * time.Minute
 
 // A Cluster is one that runs.
-type Cluster struct{ dir string }
+type Cluster struct {
+	dir     string
+	stopped []string // programs that Alone starts again
+}
 
-// Shared returns the cluster that all tests share.
+// Shared returns the cluster that all tests share. None that stops parts of it runs until the
+// test has ended.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
 	c := &Cluster{dir: filepath.Dir(need.Cluster(tb))}
+	c.hold(tb, syscall.LOCK_SH)
 	if out, err := c.Try(tb.Context(), "", "get", "--raw", "/readyz"); err != nil {
 		tb.Fatalf("the cluster in %s does not answer: run `scripts/test-cluster.sh up`: %v: %s", c.dir, err, out)
 	}

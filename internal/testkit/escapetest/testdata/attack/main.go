@@ -75,6 +75,7 @@ var attacks = map[string]func(*attempts, []string){
 	"schedule": schedule, "schedule-files": scheduleFiles, "own-schedule": ownSchedule, "allocate": allocate,
 	"forks": forks, "memory": memory, "fill": fill, "inodes": inodes, "files": files, "watchers": watchers, "sockets": sockets, "flight": flight, "fill-over": fillOver, "fill-behind": fillBehind, "fill-quick": fillQuick, "inodes-over": inodesOver, "clear": clearDir, "make-directory": makeDirectory, "stray-writes": strayWrites, "network": network,
 	"set-id": setID, "shared-memory": sharedMemory,
+	"reach": reach, "links": links, "enter": enter, "node-files": nodeFiles, "guest-file": guestFile, "forge-wire": forgeWire, "serve": serveOne,
 }
 
 func main() {
@@ -85,6 +86,9 @@ func main() {
 	switch os.Args[1] {
 	case "leave-memory":
 		fmt.Println(leaveMemory())
+		return
+	case "hello": // what forge-wire sends, for a host that may
+		_, _ = os.Stdout.Write(forgedHello())
 		return
 	case "child": // what namespaces starts: being alive is enough
 		return
