@@ -48,5 +48,5 @@ func engineView(tb testing.TB) (port int) {
 		transport.CloseIdleConnections()
 	})
 	tb.Cleanup(func() { _ = server.Close() })
-	return l.Addr().(*net.TCPAddr).Port
+	return portOf(l)
 }

@@ -3,11 +3,9 @@
 package limatest
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,9 +21,9 @@ import (
 // namespaces.
 const worldVariable = "LIMATEST_WORLD"
 
-// World is what virtual machines that are sandboxes reach: Debian's packages and npm's
-// registry as this machine has them, NodeSource's packages from a repository of its own,
-// and the engine of tests in the place of the Docker inside.
+// World is what virtual machines that are sandboxes reach: Debian's packages as this
+// machine has them, NodeSource's packages and OpenClaw's from a repository and a registry
+// of its own, and the engine of tests in the place of the Docker inside.
 type World struct {
 	Node *Repository
 
@@ -36,7 +34,7 @@ type World struct {
 func NewWorld(tb testing.TB, program string) *World {
 	tb.Helper()
 	need.Root(tb, "a sandbox whose files are root's")
-	npm := need.Program(tb, "npm", "npm")
+	need.Program(tb, "npm", "npm")
 	dir := shortDir(tb)
 	w := &World{Node: newRepository(tb), around: surroundings{
 		Program: program, State: filepath.Join(dir, "state"), Image: enginetest.Image,
@@ -49,26 +47,13 @@ func NewWorld(tb testing.TB, program string) *World {
 	tb.Cleanup(func() { _ = internet.Close() })
 	internet.Only(nodeHost)
 	w.around.Upstream = internet.Proxy
-	w.around.Services = []int{engineView(tb)}
-	registry := output(tb, npm, "config", "get", "registry")
-	w.around.Allow = append(w.around.Allow, ruleOf(tb, registry))
-	w.around.Env = map[string]string{"DOCKER_HOST": fmt.Sprintf("tcp://127.0.0.1:%d", w.around.Services[0]), "NPM_CONFIG_REGISTRY": registry}
+	engine, registry := engineView(tb), servePackages(tb)
+	w.around.Services = []int{engine, registry}
+	w.around.Env = map[string]string{"DOCKER_HOST": fmt.Sprintf("tcp://127.0.0.1:%d", engine), "NPM_CONFIG_REGISTRY": fmt.Sprintf("http://127.0.0.1:%d/", registry)}
 	w.around.Files = aptFiles(tb, string(internet.CA))
 	w.write(tb, filepath.Join(dir, "world.json"))
 	w.importImage(tb, dir)
 	return w
-}
-
-// ruleOf returns the rule of egress for an address. The preset npm would ask npm for it
-// anew at each command, which takes long on a machine that is busy.
-func ruleOf(tb testing.TB, address string) string {
-	tb.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 }
 
 // shortDir returns a directory whose path leaves room for the sockets in it.
@@ -145,6 +130,8 @@ func aptFiles(tb testing.TB, authority string) map[string]string {
 	}
 	return files
 }
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func output(tb testing.TB, argv ...string) string {
 	tb.Helper()
