@@ -123,8 +123,7 @@ func endsWithRun(t *testing.T, g *gatewayProcess, run *api.Run, ws *websocket.Co
 	}
 	for {
 		if _, _, err := ws.Read(t.Context()); err != nil {
-			var closed websocket.CloseError
-			if !errors.As(err, &closed) {
+			if _, ok := errors.AsType[websocket.CloseError](err); !ok {
 				t.Errorf("the terminal ended with %v", err)
 			}
 			break

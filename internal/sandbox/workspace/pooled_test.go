@@ -15,7 +15,7 @@ import (
 func pooledLayouts(t *testing.T) (pooled, own workspace.Layout) {
 	t.Helper()
 	dir := t.TempDir()
-	make := func(root, slug string) workspace.Layout {
+	layout := func(root, slug string) workspace.Layout {
 		l, err := workspace.NewLayout(workspace.Params{
 			Access: config.AccessNone, AgentDir: filepath.Join(dir, "agent"), AgentDirIsDefault: true, Root: filepath.Join(dir, root), Slug: slug, Temporary: slug == "pool-1",
 		})
@@ -24,7 +24,7 @@ func pooledLayouts(t *testing.T) (pooled, own workspace.Layout) {
 		}
 		return l
 	}
-	return make("a", "pool-1"), make("b", "own-1")
+	return layout("a", "pool-1"), layout("b", "own-1")
 }
 
 // The directory of a pool becomes the copy of a session: the same one, and not temporary.
