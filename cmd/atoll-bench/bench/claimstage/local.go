@@ -28,7 +28,7 @@ func image(backend string) string {
 	if backend == "linux" {
 		return "host"
 	}
-	return "debian:bookworm-slim"
+	return "openclaw-sandbox:bookworm-slim"
 }
 
 // openLocal opens an installation whose sandboxes this process makes.
