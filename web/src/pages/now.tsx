@@ -49,7 +49,7 @@ export function NowPage() {
       <Card title="Failed in the last 24 hours">
         <Loaded of={asResource(latest)}>{() => failed.length === 0 ? <Empty>Nothing failed.</Empty> : (
           <ul class="rows">{failed.slice(0, 20).map((run) => (
-            <li key={run.id}><a href={link("runs", run.id)}><State is="failed" /><span class="tag">{run.error?.code}</span><span class="grow">{printable(failures[run.error?.code ?? ""] ?? run.error?.message ?? "", 200)}</span><Ago at={run.created} /></a></li>
+            <li key={run.id}><a href={link("runs", run.id)}><State is="failed" /><span class="tag" title={failures[run.error?.code ?? ""]}>{run.error?.code}</span><span class="grow">{printable(run.task || run.error?.message || run.id, 200)}</span><Ago at={run.created} /></a></li>
           ))}</ul>
         )}</Loaded>
       </Card>

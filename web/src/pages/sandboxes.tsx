@@ -100,13 +100,13 @@ function SandboxPage({ id }: { id: string }) {
           <dl class="facts">
             <div><dt>Kind</dt><dd>{data.kind}</dd></div>
             <div><dt>Agent</dt><dd>{data.agentId}</dd></div>
-            <div><dt>Session</dt><dd>{data.sessionKey}</dd></div>
+            <div class="wide"><dt>Session</dt><dd>{data.sessionKey}</dd></div>
             <div><dt>Runtime</dt><dd>{data.backend}</dd></div>
             <div><dt>Image</dt><dd>{data.image}</dd></div>
             <div><dt>Made</dt><dd><Ago at={data.createdAtMs} /></dd></div>
             <div><dt>Used</dt><dd><Ago at={data.lastUsedAtMs} /></dd></div>
             {data.deadline && <div><dt>Deadline</dt><dd><Ago at={data.deadline} /></dd></div>}
-            {data.workspaceDir && <div><dt>Workspace</dt><dd><code>{data.workspaceDir}</code></dd></div>}
+            {data.workspaceDir && <div class="wide"><dt>Workspace</dt><dd><code>{data.workspaceDir}</code></dd></div>}
           </dl>
           {data.drift && <DriftDiffs path={path} />}
           {data.id && data.running && <Metrics path={path} />}
