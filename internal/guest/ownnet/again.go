@@ -51,7 +51,7 @@ func openTables(pid int) (map[string]*os.File, error) {
 	tables := map[string]*os.File{}
 	for _, name := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/net/" + name)
-		if os.IsNotExist(err) {
+		if errors.Is(err, os.ErrNotExist) {
 			continue // a kernel without IPv6
 		}
 		if err != nil {

@@ -88,7 +88,7 @@ const (
 // command and no sandbox; a hundred wires are back within ten seconds of its return, and are
 // not dialled all at once.
 func TestAPIServerRestarted(t *testing.T) {
-	c := clustertest.Alone(t, 1)
+	c := clustertest.Alone(t, 2)
 	s := clusterSettings(t)
 	dials := newDialLimit(dialsPerSecond) // of one process
 	var machines []*machine.Machine
@@ -145,7 +145,7 @@ func TestAPIServerRestarted(t *testing.T) {
 // TestProgramsRestarted: what runs the containers and what keeps the objects may be restarted
 // or killed; commands go on and their results are fetched, and the pod is the same.
 func TestProgramsRestarted(t *testing.T) {
-	c := clustertest.Alone(t, 1)
+	c := clustertest.Alone(t, 2)
 	r := testRuntime(t, clusterSettings(t))
 	inst, m := started(t, r, smallSpec("patient"))
 	pod := inst.currentPod()

@@ -67,7 +67,7 @@ func (r *Runtime) heldEpoch(l *coordinationv1.Lease) (uint64, bool) {
 func (r *Runtime) nextEpoch(l *coordinationv1.Lease) {
 	l.Spec.HolderIdentity = new(holder())
 	if _, ok := r.heldEpoch(l); !ok {
-		l.Spec.LeaseTransitions = new(int32(epochOf(l) + 1)) //nolint:gosec // gateways that were started
+		l.Spec.LeaseTransitions = new(int32(epochOf(l) + 1))
 	}
 }
 
