@@ -37,6 +37,9 @@ func TestListPlans(t *testing.T) {
 			}
 		}
 	}
+	if plan := planOf(t, db, byCallerID, []any{"x", maxKnown}); !strings.Contains(plan, "runs_by_caller_id") || strings.Contains(plan, "TEMP B-TREE") {
+		t.Errorf("by the caller's id: %s", plan)
+	}
 }
 
 func planOf(t *testing.T, db *store.DB, query string, args []any) string {

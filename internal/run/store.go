@@ -124,6 +124,9 @@ func (s Store) Resolve(ctx context.Context, id, account string) string {
 // maxKnown bounds how many runs of one name are looked at.
 const maxKnown = 100
 
+// byCallerID finds runs by the id that their caller gave them, the latest first.
+const byCallerID = "SELECT id, account FROM runs WHERE receipt ->> '$.knownAs' = ? ORDER BY created_at_ms DESC LIMIT ?"
+
 // KnownAs returns the id of a run as its caller knows it: id itself if there is no other.
 func (s Store) KnownAs(ctx context.Context, id string) string {
 	var known sql.NullString
@@ -133,7 +136,7 @@ func (s Store) KnownAs(ctx context.Context, id string) string {
 
 // known finds the latest run that is known as something.
 func (s Store) known(ctx context.Context, as string, sees func(account string) bool) (id string, ok bool) {
-	rows, err := s.DB.QueryContext(ctx, "SELECT id, account FROM runs WHERE receipt ->> '$.knownAs' = ? ORDER BY created_at_ms DESC LIMIT ?", as, maxKnown)
+	rows, err := s.DB.QueryContext(ctx, byCallerID, as, maxKnown)
 	if err != nil {
 		return "", false
 	}
