@@ -64,11 +64,19 @@ func (r *Record) holdSummary() string {
 	why := "the run failed"
 	switch {
 	case r.Step == Waiting:
-		why = fmt.Sprintf("%d findings of the content policy", len(r.Report.Findings))
+		why = counted(len(r.Report.Findings), "finding") + " of the content policy"
 	case r.Piece != "":
 		why = fmt.Sprintf("%.100s", r.Piece)
 	}
-	return fmt.Sprintf("push %d commits to %s? (%s)", len(r.Report.Commits), r.Work.Key.Branch(), why)
+	return fmt.Sprintf("push %s to %s? (%s)", counted(len(r.Report.Commits), "commit"), r.Work.Key.Branch(), why)
+}
+
+// counted returns a number with its noun, in the plural unless it is 1.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Deny keeps commits from being pushed that wait for a person.

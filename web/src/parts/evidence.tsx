@@ -34,13 +34,15 @@ export function heldOf(question: Approval): Held | undefined {
   }
 }
 
-/** Evidence shows what an answer is for: all of it, and before that what can be read more easily. */
+/** Evidence shows what an answer is for: all of it, folded if the same can be read more easily before it. */
 export function Evidence({ question }: { question: Approval }) {
   const held = heldOf(question);
+  const all = question.evidence && <Lines text={question.evidence} label="Evidence" diff={/^(diff |--- |@@ )/m.test(question.evidence)} />;
+  if (!held) return <>{all}</>;
   return (
     <>
-      {held && <Findings held={held} />}
-      {question.evidence && <Lines text={question.evidence} label="Evidence" diff={/^(diff |--- |@@ )/m.test(question.evidence)} />}
+      <Findings held={held} />
+      <details class="tool"><summary>All of the evidence, as it is recorded</summary>{all}</details>
     </>
   );
 }

@@ -3,7 +3,7 @@
 import { check, given, logIn, look, open, section, shows, visit } from "./kit.mjs";
 
 export const full = {
-  now: "push 1 commits", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", browsers: /browser/i, approvals: "push 1 commits", code: "parser-notes",
+  now: "push 1 commit", runs: "Write notes about the parser", sessions: "agent:main:demo", sandboxes: "in all", browsers: /browser/i, approvals: "push 1 commit", code: "parser-notes",
   cost: "By model", audit: "allowed", catalogue: "sandbox:agent", policy: "sandbox.mode is all", access: "reader", health: "configuration", browsers: "No browsers yet",
   [`runs/${given.run}`]: "Timeline", [`runs/${given.failed}`]: "agent_failed", [`runs/${given.pushed}?tab=changes`]: "github.example.com", [`runs/${given.pushed}?tab=changes&`]: "+# notes", [`runs/${given.run}?tab=calls`]: "small",
   [`runs/${given.run}?tab=audit`]: "model", [`runs/${given.run}?tab=raw`]: "graphId", [`runs/compare?a=${given.run}&b=${given.failed}`]: "Two runs",
