@@ -40,15 +40,15 @@ function SandboxesPage() {
         if (rows.length === 0) return <Empty command="atoll run -- echo hello">{text ? "No sandbox matches." : "No sandboxes yet."}</Empty>;
         return <List label="Sandboxes" rows={rows} keyOf={(box) => box.containerName} onEnd={() => void others.more()} address={(box) => link("sandboxes", box.id ?? box.containerName)} columns={[
           { title: "State", width: "110px", cell: (box) => <State is={box.running ? "running" : box.state || "gone"} /> },
-          { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => <span>{box.containerName}{box.drift && <DriftTag of={box.drift} />}</span> },
-          { title: "Kind", wide: true, width: "80px", cell: (box) => box.kind },
+          { title: "Name", width: "minmax(180px, 2fr)", cell: (box) => <span class="named">{box.drift && <DriftTag of={box.drift} />}<span class="tail" title={box.containerName}><bdi>{box.containerName}</bdi></span></span> },
+          { title: "Kind", from: 1160, width: "80px", cell: (box) => box.kind },
           { title: "Agent", wide: true, width: "minmax(90px, 1fr)", cell: (box) => box.agentId },
           { title: "Runtime", wide: true, width: "90px", cell: (box) => box.backend },
           { title: "Image", wide: true, width: "minmax(100px, 1fr)", cell: (box) => <span>{box.image}{!box.imageMatch && <span class="tag wait" title="It was made from another image than is configured now; it is made anew once it is idle.">changes</span>}</span> },
           { title: "CPU", width: "70px", right: true, cell: (box) => percent(usage?.get(box.containerName)?.cpu) },
           { title: "Memory", wide: true, width: "90px", right: true, cell: (box) => { const used = usage?.get(box.containerName); return used ? bytes(used.memory) : ""; } },
           { title: "Processes", wide: true, width: "80px", right: true, cell: (box) => usage?.get(box.containerName)?.processes ?? "" },
-          { title: "Account", wide: true, width: "100px", cell: (box) => box.account ?? "" },
+          { title: "Account", from: 1160, width: "100px", cell: (box) => box.account ?? "" },
           { title: "Used", width: "90px", right: true, cell: (box) => box.inUse ? <State is="running" /> : <Ago at={box.lastUsedAtMs} /> },
         ]} />;
       }}</Loaded>

@@ -10,6 +10,8 @@ export interface Column<T> {
   right?: boolean;
   /** wide: the column is left out on a phone. */
   wide?: boolean;
+  /** from: the column is left out of lists that are narrower, in pixels. */
+  from?: number;
 }
 
 const rowHeight = 32;
@@ -37,7 +39,7 @@ export function List<T>({ rows, columns: all, keyOf, address, label, onEnd, mark
     return () => watch.disconnect();
   }, []);
   const fresh = useAnchor(box, rows, keyOf, first);
-  const columns = size.width < 640 ? all.filter((column) => !column.wide) : all;
+  const columns = all.filter((column) => size.width >= (column.from ?? (column.wide ? 640 : 0)));
   const shown = Math.min(50, Math.ceil(size.height / rowHeight) + 8);
   const from = Math.max(0, Math.min(first - 4, rows.length - shown));
   useEffect(() => {
