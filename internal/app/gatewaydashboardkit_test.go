@@ -41,6 +41,7 @@ func newDashboardSite(t *testing.T) *dashboardSite {
 	s.set("relay.repository", server.Create(t, "org/project", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"}))
 	s.set("relay.allowHTTP", true)
 	s.set("relay.api", hub.URL)
+	s.set("gateway.links.trace", "https://traces.example.org/t/{trace}")
 	s.variants()
 	d := &dashboardSite{site: s, g: s.gateway(time.Minute), given: map[string]any{"hostile": hostileText}}
 	d.fill()

@@ -23,6 +23,7 @@ export async function pages(page) {
     await page.emulateMedia({ colorScheme: "dark" });
   });
   await section("run", () => oneRun(page));
+  await section("drift", () => drift(page));
   await section("the catalogue is what the interface says", () => catalogue(page));
   await section("verbs", () => verbs(page));
 }
@@ -33,6 +34,8 @@ async function oneRun(page) {
   await page.locator(".timeline li").first().waitFor();
   check("the run is not done", (await page.locator(".title .state.good", { hasText: "done" }).count()) === 1);
   check("the run has no cost", (await page.locator("dd", { hasText: "$0.0001" }).count()) === 1 && (await page.locator(".facts", { hasText: "Calls1" }).count()) === 1);
+  const trace = await page.getByRole("link", { name: "open (traces.example.org)" }).getAttribute("href");
+  check(`the trace is at ${trace}`, /^https:\/\/traces\.example\.org\/t\/[0-9a-f]{32}$/.test(trace ?? ""));
   check("the task is not shown", (await page.getByText("<img src=x").count()) > 0);
   const words = await page.locator("main").innerText();
   check("escapes or marks of direction are shown", !/[\u001b\u0007\u202a-\u202e]/.test(words));
@@ -46,6 +49,23 @@ async function oneRun(page) {
   await visit(page, `runs/${given.failed}`);
   await page.getByRole("alert").waitFor();
   check("the run has not failed", (await page.locator(".title .state.bad", { hasText: "failed" }).count()) === 1);
+}
+
+/** A sandbox whose behaviour files differ from the agent's shows what differs, as text. */
+async function drift(page) {
+  const box = new RegExp(`/api/v1/sandboxes/${given.sandbox}$`);
+  const diffs = new RegExp(`/api/v1/sandboxes/${given.sandbox}/drift$`);
+  await page.route(box, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), drift: { modified: ["SOUL.md"] } } });
+  });
+  await page.route(diffs, (route) => route.fulfill({ json: { files: [{ path: "SOUL.md", modified: true, diff: "@@ -1 +1 @@\n-be kind\n+be quick <img src=x onerror=alert(1)>\n" }] } }));
+  await visit(page, `sandboxes/${given.sandbox}`, "Differs from its source");
+  await shows(page, "+be quick <img", "what differs");
+  check("a drifted file became an element", (await page.locator("main img").count()) === 0);
+  await page.unroute(box);
+  await page.unroute(diffs);
+  await page.goto("about:blank");
 }
 
 /** Agents that only the interface knows are offered, and no others. */
@@ -105,6 +125,8 @@ async function startAndCancel(page) {
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.waitForURL(/#\/runs\/run-/);
   await shows(page, "executing", "a run under way");
+  const terminal = await page.getByRole("link", { name: "Terminal" }).getAttribute("href");
+  check(`the terminal of a run is at ${terminal}`, /^\/ui\/terminal\.html#[a-z0-9-]+$/.test(terminal ?? ""));
   await visit(page, "now", "Wait for a long time");
   await page.getByText("Wait for a long time").click();
   // Looked at within the click: a moment later it may be confirmed.
