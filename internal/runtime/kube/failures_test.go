@@ -177,8 +177,11 @@ func dead(t *testing.T, i *Instance, within time.Duration) error {
 			t.Fatal(err)
 		}
 		if state == sandbox.StateDead {
-			_, err := i.Dial(t.Context())
-			return err
+			conn, err := i.Dial(t.Context())
+			if err != nil {
+				return err
+			}
+			_ = conn.Close() // over a session that has not noticed yet
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("it is %s after %v", state, within)

@@ -54,7 +54,7 @@ func (i *Instance) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.remember(lease, pod)
+	i.replace(lease, pod)
 	return nil
 }
 
@@ -69,6 +69,15 @@ func (i *Instance) readPod(ctx context.Context, c *cluster, name string) (*corev
 		return nil, nil
 	}
 	return pod, err
+}
+
+// replace keeps what the API server has now; a nil pod is none.
+func (i *Instance) replace(lease *coordinationv1.Lease, pod *corev1.Pod) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.lease, i.pod = lease, pod; lease.Annotations[notePhase] == phaseStopped {
+		i.pod = nil
+	}
 }
 
 // remember keeps what the API server said; a nil pod leaves the one that is known.
@@ -104,9 +113,6 @@ func (i *Instance) Seen() sandbox.Summary {
 
 // State asks the API server.
 func (i *Instance) State(ctx context.Context) (sandbox.State, error) {
-	i.mu.Lock()
-	i.pod = nil
-	i.mu.Unlock()
 	if err := i.read(ctx); err != nil {
 		return "", fmt.Errorf("sandbox %q: %w", i.name, err)
 	}

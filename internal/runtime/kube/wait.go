@@ -206,7 +206,18 @@ func (i *Instance) checkRunning(ctx context.Context) (*corev1.Pod, error) {
 	case pod == nil:
 		return nil, sandbox.ErrNotRunning
 	case isOver(pod):
-		return nil, fmt.Errorf("%w: %s", sandbox.ErrNotRunning, endOf(pod))
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrNotRunning, i.whyOver(ctx, pod))
 	}
 	return pod, nil
+}
+
+// whyOver returns why a pod has ended. Of one that was evicted and ended in time the
+// kubelet may say only in an event why.
+func (i *Instance) whyOver(ctx context.Context, pod *corev1.Pod) string {
+	why := endOf(pod)
+	c, err := i.runtime.cluster()
+	if err != nil || pod.Status.Message != "" {
+		return why
+	}
+	return why + ": " + c.lastWarning(ctx, pod)
 }
