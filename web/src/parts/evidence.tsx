@@ -50,7 +50,7 @@ export function Evidence({ question }: { question: Approval }) {
 /** Findings shows what the content policy found in commits. */
 export function Findings({ held }: { held: Held }) {
   return (
-    <table class="plain">
+    <table class="plain stacked">
       <caption>{count(held.commits)} {held.commits === 1 ? "commit" : "commits"} in {count(held.files)} {held.files === 1 ? "file" : "files"} for <code>{printable(held.branch, 200)}</code>, up to <code>{printable(held.head.slice(0, 10))}</code></caption>
       <thead><tr><th>Verdict</th><th>Rule</th><th>File</th><th>Why</th></tr></thead>
       <tbody>{held.findings.slice(0, 200).map((finding, i) => <tr key={i}><td><State is={finding.verdict === "approval" ? "waiting" : finding.verdict} /></td><td>{printable(String(finding.rule), 60)}</td><td><code>{printable(String(finding.path ?? ""), 300)}</code></td><td>{printable(String(finding.detail ?? ""), 600)}</td></tr>)}</tbody>
