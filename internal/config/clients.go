@@ -41,7 +41,7 @@ func (c *Config) Kubernetes() *kubekeys.ClusterFile { return orEmpty(c.file.Kube
 // Pools returns pools.* as written.
 func (c *Config) Pools() map[string]poolkeys.PoolFile { return c.file.Pools }
 
-// checkPools looks at the sizes of all pools together, and wants each agent to be there.
+// checkPools checks the sum of the sizes of all pools, and that their agents exist.
 func checkPools(c *checker, at *path, n *node) {
 	pools, known := n.get("pools"), []string{APIAgent}
 	if pools == nil {

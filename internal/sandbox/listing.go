@@ -9,7 +9,7 @@ import (
 // time, or whom an older answer serves, do not each ask the engines.
 type Listing struct {
 	manager *Manager
-	turn    chan struct{} // has one element while nobody reads
+	turn    chan struct{} // a lock: has one element while no caller reads the list
 	begun   time.Time     // when the engines were asked
 	all     []Status
 }

@@ -91,7 +91,7 @@ func newBenchProxy(ctx context.Context, upstream string, b *books) (*proxy.Serve
 	})
 }
 
-// benchAuthenticate lets everybody in as one run with budgets.
+// benchAuthenticate returns an Authenticate that accepts every request as the same run, which has budgets.
 func benchAuthenticate() (proxy.Authenticate, error) {
 	caller, err := proxy.NewCaller(&grant.Terms{
 		Account: "account", Agent: "main", Session: "agent:main:main", Run: "run", Graph: "bench", Models: []string{"bench"},

@@ -44,7 +44,7 @@ type env struct {
 	gateway string // URL, or the name of a context
 }
 
-// WithSignals returns a context that ends when somebody wants the program to end.
+// WithSignals returns a context that is cancelled by SIGINT, SIGTERM or SIGHUP.
 func WithSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

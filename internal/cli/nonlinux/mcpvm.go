@@ -23,7 +23,7 @@ type machineTools struct {
 	state string // directory with the contexts
 
 	mutex  sync.Mutex    // of what follows
-	coming chan struct{} // closed when the virtual machine is up; nil if nobody brings it up
+	coming chan struct{} // closed when the start of the virtual machine has ended; nil if none is under way
 	failed error         // why it is not
 	first  []byte        // the client's initialize
 	told   bool          // the client was answered without a gateway
@@ -135,7 +135,7 @@ var errNoMachine = errors.New("the virtual machine does not run: the tool sandbo
 func (b *bridge) answerWithout(in *incoming) error {
 	switch {
 	case in.ID == nil:
-		return nil // a notification that nobody needs
+		return nil // a notification: it has no answer, and the gateway gets its own at connect
 	case in.Method == "ping":
 		return b.result(in, map[string]any{})
 	case in.Method == "tools/list":
@@ -146,8 +146,8 @@ func (b *bridge) answerWithout(in *incoming) error {
 	return errNoMachine
 }
 
-// connect begins a session at the gateway in the name of the client, which is told of the
-// other tools.
+// connect sends the client's initialize to the gateway, and notifies the client that the
+// list of tools has changed.
 func (b *bridge) connect(ctx context.Context) error {
 	if !b.findGateway(ctx) {
 		return errNoMachine

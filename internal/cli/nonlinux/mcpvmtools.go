@@ -107,8 +107,8 @@ func (b *bridge) connectSoon(ctx context.Context) error {
 	}
 }
 
-// machineDown stops the sandbox, then the virtual machine unless somebody else's sandbox
-// runs in it.
+// machineDown stops the sandbox of this client, then the virtual machine if no other
+// sandbox runs in it.
 func (b *bridge) machineDown(ctx context.Context, in *incoming, message []byte) error {
 	if b.connect(ctx) == nil { // else nothing runs in it that could be asked
 		if failed, err := b.ask(ctx, in, message); failed || err != nil {

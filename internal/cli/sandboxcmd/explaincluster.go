@@ -27,7 +27,7 @@ func explainCluster(s *provide.Settings, p *plan.Plan, backend provide.Backend) 
 	return &explainedCluster{Settings: settings, NetworkRing: settings.NetworkRing(p.Spec.Network), origins: origins}
 }
 
-// cluster prints what pods add to the walls.
+// cluster prints the isolation that pods have beside that of every backend.
 func (pg *page) cluster() {
 	c := pg.x.Sandbox.Cluster
 	if c == nil {

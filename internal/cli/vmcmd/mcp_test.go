@@ -176,7 +176,8 @@ func (m *mac) context() contexts.Context {
 	return all.Contexts["atoll-work"]
 }
 
-// others has a sandbox of somebody else run inside: the virtual machine goes on.
+// others runs a sandbox of another client inside, with which sandbox_down leaves the
+// virtual machine running.
 func (m *mac) others(c *mcpClient) {
 	m.Helper()
 	to := m.context()

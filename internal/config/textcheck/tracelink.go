@@ -11,8 +11,8 @@ const TracePlaceholder = "{trace}"
 // maxLink bounds an address that pages link to.
 const maxLink = 2048
 
-// checkTraceLink wants the address of a web page, in which an id has a place after the
-// host, so that no id can lead elsewhere.
+// checkTraceLink refuses what is no http or https address with the placeholder after its
+// host: an id must not change the host.
 func checkTraceLink(text string) (message, hint string) {
 	const example = "write the address of a page of your tool, such as https://langfuse.example.org/trace/{trace}"
 	before, _, has := strings.Cut(text, TracePlaceholder)

@@ -129,7 +129,7 @@ func (s *Service) sort(rows []*sandbox.Entry) (fit map[string]int, unfit []*sand
 	for _, e := range rows {
 		p := s.poolOf(e.AgentID)
 		switch {
-		case e.Phase != sandbox.PhaseReady: // somebody is at it, or the repair is
+		case e.Phase != sandbox.PhaseReady: // being made, claimed or removed, or left to the repair after a crash
 		case p.unplanned && p.size > 0: // it may be what is asked for
 		case e.ConfigHash != p.shape || fit[e.AgentID] >= p.size:
 			unfit = append(unfit, e)
@@ -187,7 +187,7 @@ func (s *Service) missing(agent string, fit int) int {
 	return max(0, p.size-fit)
 }
 
-// wants reports whether another sandbox is to be made for an agent.
+// wants reports whether the pool of an agent lacks a sandbox and no back-off is under way.
 func (s *Service) wants(agent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -233,7 +233,7 @@ func (s *Service) checkSize(agent string, size int) error {
 	return nil
 }
 
-// noteClaim is told of every new sandbox that could come out of a pool.
+// noteClaim counts a new sandbox that a pool could provide, as a claim or a miss.
 func (s *Service) noteClaim(spec *sandbox.Spec, member string) {
 	s.mu.Lock()
 	p := s.pools[spec.AgentID]

@@ -94,7 +94,7 @@ func (p *pull) visit(n *walkEntry) error {
 	return p.file(n)
 }
 
-// link sends a symbolic link, which nobody follows.
+// link sends the target of a symbolic link, which is not followed.
 func (p *pull) link(n *walkEntry) error {
 	var target wire.Text
 	_ = p.files.do(func() error { target = n.target(); return nil })

@@ -20,7 +20,7 @@ const dialsPerSecond = 20
 // dialLimit spreads the opening of sessions over time.
 type dialLimit struct {
 	step time.Duration
-	turn chan struct{} // held by whoever is next; the others wait in the order that they came
+	turn chan struct{} // a lock: has one element while a dial waits for its time; the channel is first in, first out
 	next time.Time     // guarded by turn
 
 	count atomic.Int64 // turns that were taken
@@ -30,7 +30,7 @@ func newDialLimit(perSecond int) *dialLimit {
 	return &dialLimit{step: time.Second / time.Duration(perSecond), turn: make(chan struct{}, 1)}
 }
 
-// wait returns when a session may be opened. Who does not wait any longer takes no turn.
+// wait blocks until a session may be opened. A caller whose context ends uses none of the rate.
 func (l *dialLimit) wait(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -63,7 +63,7 @@ func (i *Instance) dial(ctx context.Context) (net.Conn, error) {
 	if err := i.runtime.dials.wait(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %d sessions are opened in a second: %w", machine.ErrTransport, dialsPerSecond, err)
 	}
-	if s := i.liveSession(); s != nil { // another connection had an earlier turn
+	if s := i.liveSession(); s != nil { // another dial has opened one meanwhile
 		return s.open()
 	}
 	pod, err := i.checkRunning(ctx)

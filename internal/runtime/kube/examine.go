@@ -65,7 +65,7 @@ func anyFailed(found []sandbox.Finding) bool {
 	return false
 }
 
-// version asks the API server for its version, which everybody may know.
+// version asks the API server for its version, which needs no rights.
 func (c *cluster) version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -63,8 +63,8 @@ func holder() string {
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
-// advance changes the Lease if nobody else has since it was read: of several processes that
-// want to make a pod, one wins.
+// advance updates the Lease with the resourceVersion that was read: of several processes
+// that update it at once, one succeeds.
 func (i *Instance) advance(ctx context.Context, change func(*coordinationv1.Lease)) error {
 	c, err := i.runtime.cluster()
 	if err != nil {

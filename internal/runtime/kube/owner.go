@@ -13,7 +13,7 @@ import (
 
 // A gateway whose node is cut off may live on while the next one is started. The number of
 // changes of the holder of a Lease is the epoch of its owner: a gateway raises it by one
-// before it first reaches the sandbox, and the guest refuses whoever comes with a lower one.
+// before its first connection to the sandbox, and the guest refuses lower ones.
 // Other processes of the installation come with the number that they find.
 
 // maxTakeOvers is how often a Lease that others change meanwhile is read again.

@@ -27,7 +27,7 @@ type session struct {
 	cancel context.CancelFunc
 	over   chan struct{} // closed when the exec is
 	opened time.Time
-	heard  atomic.Bool  // something came from the guest's bridge
+	heard  atomic.Bool  // bytes have come from the guest's bridge
 	used   atomic.Int64 // when bytes last went over it, in Unix nanoseconds
 	sessionOptions
 
@@ -109,7 +109,7 @@ func (s *session) run(ctx context.Context, executor remotecommand.Executor, conn
 		return
 	}
 	// Without an error the bridge has found its input ended, which is the transport's doing
-	// (guest.BridgeMany), or nobody said how it ended.
+	// (guest.BridgeMany), or the exec has reported no exit code.
 	s.setCause(&transportError{explain(err)})
 }
 

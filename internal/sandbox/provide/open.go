@@ -45,7 +45,7 @@ type Installation struct {
 	// Follow, if set, is called when a sandbox is ready, and what it returns before the
 	// sandbox is released.
 	Follow func(*plan.Plan) (end func())
-	// Claimed, if set, is told of a new sandbox that could come out of a pool: the name that
+	// Claimed, if set, is called for each new sandbox that a pool could provide: with the name that
 	// it has there, "" if there was none for it.
 	Claimed func(spec *sandbox.Spec, member string)
 	// MeasureFree replaces the measurement of the free disk space; nil outside of tests.

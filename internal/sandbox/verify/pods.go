@@ -6,7 +6,7 @@ import (
 )
 
 // pods is the backend whose sandboxes are pods. What Kubernetes has no setting for is
-// promised by nobody there, and noted.
+// reported as a note, not as a gap.
 const pods = "kubernetes"
 
 // openInPods are paths of the kernel that container runtimes of nodes leave open: figures
