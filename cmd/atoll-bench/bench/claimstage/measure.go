@@ -64,7 +64,11 @@ func Measure(ctx context.Context, o Options) (_ *egressstage.Result, err error) 
 			claimed, made = append(claimed, warm.Seconds()*1e3), append(made, cold.Seconds()*1e3)
 		}
 	}
-	return report(o.Backend, claimed, made), nil
+	r := report(o.Backend, claimed, made)
+	if pods, ok := s.(*remote); ok {
+		return r, measureWire(ctx, pods, o, r)
+	}
+	return r, nil
 }
 
 // both measures a sandbox that waited and one that did not.
