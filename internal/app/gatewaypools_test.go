@@ -8,6 +8,8 @@ import (
 
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/client"
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/sandbox/provide"
 )
 
 // awaitPool waits until as many sandboxes of an agent wait as are to.
@@ -86,4 +88,48 @@ func TestGatewayPool(t *testing.T) {
 	if list, err := a.Registry.List(t.Context(), 0); err != nil || len(list) != 1 || strings.Contains(list[0].ContainerName, "pool") {
 		t.Errorf("%v, %v", list, err)
 	}
+	a.Close()
+	if p := awaitPool(t, s.gateway(time.Minute).Client, "api", 3); p.Size != 3 || p.Configured != 1 {
+		t.Errorf("after a restart: %+v", p)
+	}
+}
+
+// The size that an operator set stays when the configuration is read again, until that says
+// another. Who changed it, and what was claimed, is in the audit log.
+func TestPoolSizes(t *testing.T) {
+	t.Parallel()
+	s, _ := gatewaySite(t)
+	s.set("pools.api.size", 1)
+	g, gateway := s.gatewayHere()
+	reload := func() {
+		t.Helper()
+		settings, err := provide.Load(provide.LoadOptions{Getenv: s.getenv, ConfigPath: s.configFile()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report, err := gateway.Reload(t.Context(), settings); err != nil || len(report.Restart) > 0 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	}
+	awaitPool(t, g, "api", 1)
+	if _, err := g.ResizePool(t.Context(), "api", api.ResizePool{Size: 2}); err != nil {
+		t.Fatal(err)
+	}
+	reload()
+	awaitPool(t, g, "api", 2)
+	box, err := g.CreateSandbox(t.Context(), &api.CreateSandbox{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set("pools.api.size", 0)
+	reload()
+	if p := awaitPool(t, g, "api", 0); p.Size != 0 {
+		t.Errorf("%+v", p)
+	}
+	eventually(t, "the audit log lacks the change or the claim", func() bool {
+		log, err := g.Audit(t.Context(), api.AuditQuery{Kind: string(audit.Pool)})
+		return err == nil && len(log.Records) == 2 &&
+			strings.Contains(string(log.Records[0]), `"event":"resized"`) && strings.Contains(string(log.Records[0]), `"size":2`) &&
+			strings.Contains(string(log.Records[1]), `"event":"claimed"`) && strings.Contains(string(log.Records[1]), box.ID)
+	})
 }

@@ -182,6 +182,9 @@ func (m *Manager) openClaimed(ctx context.Context, spec *Spec, entry *Entry) (In
 	if err := unlimited(inst); err != nil {
 		return nil, err
 	}
+	if err := checkImage(ctx, rt, inst, spec); err != nil {
+		return nil, err
+	}
 	if c, ok := inst.(Claimer); ok {
 		if err := c.Claim(ctx, spec); err != nil {
 			return nil, err
@@ -189,6 +192,16 @@ func (m *Manager) openClaimed(ctx context.Context, spec *Spec, entry *Entry) (In
 	}
 	m.Checkpoint("after machinery")
 	return inst, nil
+}
+
+// checkImage refuses a sandbox that was made from another image than the one that its
+// reference names now.
+func checkImage(ctx context.Context, rt Runtime, inst Instance, spec *Spec) error {
+	id, err := currentImage(ctx, rt, spec.Image)
+	if err == nil && id != "" && id != inst.Seen().ImageID {
+		return fmt.Errorf("image %s is another one than it was made from", spec.Image)
+	}
+	return err
 }
 
 // identify tells the guest whose sandbox it is, over the wire that is returned.

@@ -14,6 +14,7 @@ type Status struct {
 	InUse   bool   `json:"inUse,omitzero"` // a command or an agent works in it
 	Problem string `json:"problem,omitempty"`
 	Unknown bool   `json:"-"` // the machinery did not answer
+	ImageID string `json:"-"` // of the image that it was made from
 }
 
 // List returns up to limit sandboxes, the last used first (0: all), and how
@@ -45,6 +46,28 @@ func (m *Manager) Pooled(ctx context.Context) ([]Status, error) {
 		return nil, err
 	}
 	return m.statuses(ctx, entries), nil
+}
+
+// CurrentImage returns the id of the image that a reference names now; "" if the
+// machinery does not know, or does not answer.
+func (m *Manager) CurrentImage(ctx context.Context, backend, ref string) string {
+	rt, err := m.Runtime(ctx, backend)
+	if err != nil {
+		return ""
+	}
+	id, err := currentImage(ctx, rt, ref)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+func currentImage(ctx context.Context, rt Runtime, ref string) (string, error) {
+	resolver, ok := rt.(ImageResolver)
+	if !ok {
+		return "", nil
+	}
+	return resolver.ImageID(ctx, ref)
 }
 
 // statuses adds to entries what their machinery says, which is asked once per backend.
@@ -81,28 +104,29 @@ func (m *Manager) Status(ctx context.Context, name string) (*Status, error) {
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign) {
 		err = nil // its container is gone
 	}
-	s := backendView{map[string]State{entry.RuntimeName(): state}, err}.status(entry)
+	s := backendView{map[string]Summary{entry.RuntimeName(): {State: state}}, err}.status(entry)
 	s.InUse, _ = m.Leases.IsHeld(useLock(name))
 	return &s, nil
 }
 
 // backendView is what one backend answered.
 type backendView struct {
-	states map[string]State
-	err    error
+	present map[string]Summary
+	err     error
 }
 
 func (m *Manager) look(ctx context.Context, backend string) backendView {
 	_, present, err := m.inventory(ctx, backend)
-	states := make(map[string]State, len(present))
+	view := backendView{make(map[string]Summary, len(present)), err}
 	for _, s := range present {
-		states[s.Name] = s.State
+		view.present[s.Name] = s
 	}
-	return backendView{states, err}
+	return view
 }
 
 func (v backendView) status(e *Entry) Status {
-	s := Status{Entry: e, State: v.states[e.RuntimeName()]}
+	seen := v.present[e.RuntimeName()]
+	s := Status{Entry: e, State: seen.State, ImageID: seen.ImageID}
 	s.Running = s.State == StateRunning
 	switch {
 	case v.err != nil:

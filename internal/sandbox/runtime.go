@@ -38,6 +38,13 @@ type Finder interface {
 	Unrecorded(ctx context.Context) ([]string, error)
 }
 
+// An ImageResolver is a runtime whose image references can come to mean other images.
+type ImageResolver interface {
+	// ImageID returns what Summary.ImageID would be of a sandbox that was made from ref
+	// now; "" if ref always means the same.
+	ImageID(ctx context.Context, ref string) (string, error)
+}
+
 // An Instance is one sandbox on its machinery.
 type Instance interface {
 	// Seen is what was known when the instance was opened, created or started.

@@ -59,8 +59,8 @@ func (s *Service) look(ctx context.Context, full bool) error {
 	return nil
 }
 
-// rows returns the rows of pools. A full look leaves out those whose sandbox does not run,
-// after it has removed them.
+// rows returns the rows of pools. A full look leaves out those whose sandbox does not run
+// or has an image that its reference does not name any more, after it has removed them.
 func (s *Service) rows(ctx context.Context, full bool) ([]*sandbox.Entry, error) {
 	if !full {
 		return s.In.Registry.Pooled(ctx)
@@ -69,15 +69,38 @@ func (s *Service) rows(ctx context.Context, full bool) ([]*sandbox.Entry, error)
 	if err != nil {
 		return nil, err
 	}
+	images := s.images(ctx, all)
 	var alive, ended []*sandbox.Entry
 	for i := range all {
-		if st := &all[i]; st.Phase == sandbox.PhaseReady && !st.Running && !st.Unknown {
+		if st := &all[i]; st.Phase == sandbox.PhaseReady && !st.Unknown && (!st.Running || isOutdated(st, images[imageOf(st)])) {
 			ended = append(ended, st.Entry)
 		} else {
 			alive = append(alive, st.Entry)
 		}
 	}
 	return alive, s.removeAll(ctx, ended)
+}
+
+// imageRef is a reference of an image, as a backend understands it.
+type imageRef struct{ backend, ref string }
+
+func imageOf(st *sandbox.Status) imageRef { return imageRef{st.Backend, st.Image} }
+
+// images returns the ids of the images that the references of sandboxes name now.
+func (s *Service) images(ctx context.Context, all []sandbox.Status) map[imageRef]string {
+	ids := map[imageRef]string{}
+	for i := range all {
+		image := imageOf(&all[i])
+		if _, asked := ids[image]; !asked {
+			ids[image] = s.In.Manager.CurrentImage(ctx, image.backend, image.ref)
+		}
+	}
+	return ids
+}
+
+// isOutdated reports whether a sandbox was made from another image than the current one.
+func isOutdated(st *sandbox.Status, current string) bool {
+	return current != "" && st.ImageID != "" && st.ImageID != current
 }
 
 // planAll finds out what the sandboxes of each pool are made with now.

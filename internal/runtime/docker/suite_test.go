@@ -1,7 +1,9 @@
 package docker_test
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -38,5 +40,23 @@ func subject(host string, flavor docker.Flavor) sandboxtest.Subject {
 			t.Cleanup(func() { _ = r.Close() })
 			return r
 		},
+		Retag: func(t *testing.T, _, ref string, second bool) {
+			t.Helper()
+			image := enginetest.TinyImage
+			if !second {
+				image = enginetest.Image
+				t.Cleanup(func() { engine(t, host, "rmi", "--no-prune", ref) })
+			}
+			engine(t, host, "tag", image, ref)
+		},
+	}
+}
+
+// engine runs a command of docker on an engine.
+func engine(t *testing.T, host string, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "docker", append([]string{"--host", host}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("docker %v: %v: %s", args, err, out)
 	}
 }

@@ -1,8 +1,11 @@
 package linux_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/runtime/guestbin"
@@ -18,7 +21,7 @@ import (
 func TestSuite(t *testing.T) { sandboxtest.Run(t, subject()) }
 
 func subject() sandboxtest.Subject {
-	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Unlimited: unlimited(), Open: open}
+	return sandboxtest.Subject{Image: rootfs.HostName, Workdir: "/workspace", Walls: true, Unlimited: unlimited(), Open: open, Retag: retag}
 }
 
 func open(t *testing.T, stateDir string) sandbox.Runtime {
@@ -35,6 +38,23 @@ func open(t *testing.T, stateDir string) sandbox.Runtime {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// retag gives an image of the host's programs a layer of its own, under the name ref.
+func retag(t *testing.T, stateDir, ref string, second bool) {
+	t.Helper()
+	store, err := rootfs.Open(filepath.Join(stateDir, "images"), rootfs.Options{Volatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"second": strconv.FormatBool(second)}
+	var empty bytes.Buffer
+	if err := tar.NewWriter(&empty).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.AddLayer(t.Context(), &empty, rootfs.LayerOptions{Base: rootfs.HostName, Names: []string{ref}, Source: "a test", Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // unlimited reports whether limits are left out: for a user who is to be without

@@ -233,6 +233,28 @@ var poolCases = append([]testCase{
 	}},
 }, buildPoolCrashCases()...)
 
+// retagCases are those of runtimes whose image references can come to mean other images.
+func retagCases(s Subject) []testCase {
+	if s.Retag == nil {
+		return nil
+	}
+	return []testCase{{"one whose image is another by now is not used, another is made", func(s *stage) {
+		const ref = "atoll-suite-retagged:1"
+		s.Retag(s.t, s.state, ref, false)
+		m, spec := s.manager(), s.shaped(func(o *sandbox.Spec) { o.Image = ref })
+		first := s.pooled(m, spec)
+		s.sh(s.claimed(m, s.alike(spec)).Machine, "true")
+		if s.id(first) == "" {
+			s.t.Error("one whose image is the same was not used")
+		}
+		next := s.pooled(m, spec)
+		s.Retag(s.t, s.state, ref, true)
+		s.sh(s.claimed(m, s.alike(spec)).Machine, "true")
+		s.wantGone(next)
+		s.wantNoRow(next)
+	}}}
+}
+
 // raceClaims has more claims than there are sandboxes, by two processes.
 func (s *stage) raceClaims(members, claims int) {
 	managers, base := []*sandbox.Manager{s.manager(), s.manager()}, s.shaped()

@@ -43,6 +43,9 @@ type Subject struct {
 	// Parallel is set where sandboxes are made elsewhere and tests mostly wait for
 	// them: then the cases of a group run beside each other.
 	Parallel bool
+	// Retag makes ref name the first or the second of two images, for the runtime of a
+	// state directory; nil where the runtime does not know what a reference names.
+	Retag func(t *testing.T, stateDir, ref string, second bool)
 }
 
 // stage is one test's installation: state directory, runtime, workspace.
@@ -71,7 +74,7 @@ func Run(t *testing.T, s Subject) {
 		{"manager", managerCases},
 		{"prune", pruneCases},
 		{"crash", crashCases},
-		{"pool", poolCases},
+		{"pool", append(poolCases, retagCases(s)...)},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
