@@ -9,6 +9,7 @@ type Sandbox struct {
 	SessionKey    string `json:"sessionKey" doc:"Its scope key: which sessions share it."`
 	CreatedAtMs   int64  `json:"createdAtMs"`
 	LastUsedAtMs  int64  `json:"lastUsedAtMs"`
+	LastSavedAtMs int64  `json:"lastSavedAtMs,omitzero" doc:"When the workspace of a sandbox on another machine was last brought home; absent if never, or if it is on the gateway's own."`
 	Image         string `json:"image"`
 	ConfigHash    string `json:"configHash,omitempty"`
 	Kind          string `json:"kind" enum:"sandbox|browser"`

@@ -44,6 +44,8 @@ func (c *call) dispatch(req *wire.Request) error {
 		return c.reserveDirect()
 	case wire.OpIdentify:
 		return wire.WithPart(req.Identity, c.identify)
+	case wire.OpTerminate:
+		return wire.WithPart(req.Terminate, c.terminate)
 	}
 	if files.Handles(req.Op) {
 		if err := c.server.quota.allow(req.Op); err != nil {

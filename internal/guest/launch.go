@@ -53,7 +53,9 @@ func (s *server) begin(e *wire.Exec, by *hostWire) (p *process, err error) {
 	if err := s.table.claim(e.ID); err != nil {
 		return nil, err
 	}
-	if by.fenced.Load() { // read after the claim: a newer wire that asks for the id now waits
+	if s.termination.begun() { // read after the claim: what is in the table is ended
+		err = wire.Fail(wire.CodeTerminated, "the sandbox is about to end")
+	} else if by.fenced.Load() { // read after the claim, too: a newer wire that asks for the id now waits
 		err = wire.Fail(wire.CodeStale, "the wire is not valid any more")
 	} else {
 		s.withSlot(func() { p, err = s.start(e) })

@@ -78,6 +78,7 @@ const (
 	byTimeout
 	byRequest
 	byQuota
+	byTermination
 )
 
 // supervise follows the process to its end in the background.
@@ -214,6 +215,7 @@ func (p *process) result(end proc.Exit) wire.Exit {
 		Code:       end.Status.ExitStatus(),
 		TimedOut:   why == byTimeout,
 		Ended:      why == byRequest,
+		Terminated: why == byTermination,
 		UserUs:     end.Usage.Utime.Nano() / 1000,
 		SystemUs:   end.Usage.Stime.Nano() / 1000,
 		MaxRSS:     end.Usage.Maxrss << 10,

@@ -65,7 +65,7 @@ func Run(ctx context.Context, options *Options) error {
 	s.quota = newQuotaEnforcer(s, &options.Quota)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	if s.unmasked, err = onStop(stop); err != nil {
+	if s.unmasked, err = onStop(func() { s.onSignal(); stop() }); err != nil {
 		return err
 	}
 	go s.reaper.Run(children)

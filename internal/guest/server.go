@@ -36,13 +36,14 @@ type server struct {
 	processStarted chan struct{}  // holds a value after a process was started, for socketCheck
 	// slots bounds the calls that wait for the kernel at once, and so the threads they
 	// need, which were started up front (see makeThreads).
-	slots      chan struct{}
-	shortExecs atomic.Int64  // commands on direct connections that are waited for
-	unmasked   []unix.Signal // see spawn.Attr
-	openFiles  unix.Rlimit   // of new processes, see Options
-	join       spawn.Join    // namespaces of new processes
-	identity   identityOnce  // whose sandbox it is, if it was made for a pool
-	devNull    int           // /dev/null for processes without input; -1: there is none
+	slots       chan struct{}
+	shortExecs  atomic.Int64  // commands on direct connections that are waited for
+	unmasked    []unix.Signal // see spawn.Attr
+	openFiles   unix.Rlimit   // of new processes, see Options
+	join        spawn.Join    // namespaces of new processes
+	termination *termination
+	identity    identityOnce // whose sandbox it is, if it was made for a pool
+	devNull     int          // /dev/null for processes without input; -1: there is none
 }
 
 func newServer(build string, lineage *proc.Lineage) (*server, error) {
@@ -57,7 +58,7 @@ func newServer(build string, lineage *proc.Lineage) (*server, error) {
 		self:    wire.Welcome{Boot: wire.NewID(), Build: build},
 		lineage: lineage, walker: walker, grants: newGrants(lineage, walker), reaper: reaper, wires: newWires(), table: newProcessTable(),
 		memory: &oomWatch{}, pids: proc.NewPidsWatch(reaper, walker), releaser: newMemoryReleaser(), files: files.NewServer(procs), direct: newDirectWires(), procs: procs,
-		slots: make(chan struct{}, maxSlots), processStarted: make(chan struct{}, 1),
+		slots: make(chan struct{}, maxSlots), processStarted: make(chan struct{}, 1), termination: newTermination(),
 	}
 	s.wires.direct = s.serveDirect
 	s.ports = ports.NewServer(s)

@@ -84,6 +84,17 @@ func (t *processTable) keep(p *process) {
 	t.decided.Broadcast()
 }
 
+// awaitStarted waits until no process is about to start.
+func (t *processTable) awaitStarted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range t.processes {
+		for p, claimed := t.processes[id]; p == nil && claimed; p, claimed = t.processes[id] {
+			t.decided.Wait()
+		}
+	}
+}
+
 func (t *processTable) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,6 +42,9 @@ var (
 	ErrNoGrant = errors.New("the grant is not open")
 	// ErrTaken is a sandbox of a pool that was given to another name already.
 	ErrTaken = errors.New("the sandbox was given to another name already")
+	// ErrTerminated is a sandbox that its cluster ends: commands in it were ended, and none
+	// starts any more.
+	ErrTerminated = errors.New("the sandbox was terminated from outside, as by an eviction")
 	// ErrUnsupported is what this sandbox, or the guest in it, cannot do.
 	ErrUnsupported = errors.New("not supported by the sandbox")
 )
@@ -94,6 +97,7 @@ var kinds = map[wire.Code]error{
 	wire.CodeNoGrant:       ErrNoGrant,
 	wire.CodeOver:          ErrOver,
 	wire.CodeTaken:         ErrTaken,
+	wire.CodeTerminated:    ErrTerminated,
 	wire.CodeUnknownOp:     ErrUnsupported,
 	wire.CodeUnsupported:   ErrUnsupported,
 	wire.CodeNoFeature:     ErrUnsupported,

@@ -47,6 +47,9 @@ func (m *Machine) Exec(ctx context.Context, command *Command) (*Result, error) {
 		defer cancel()
 	}
 	exit, err := r.run(watched)
+	if err == nil && exit.Terminated {
+		return nil, fmt.Errorf("%w: %w", ErrLost, ErrTerminated)
+	}
 	if err == nil {
 		return r.result(exit), ctx.Err()
 	}

@@ -244,6 +244,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	defer func() { m.watchStart(ctx, spec, verb, begun, &err) }()
 	m.Logger.DebugContext(ctx, "ensure", "sandbox", spec.Name, "action", string(step))
 	var mach *machine.Machine
+	var ended string // why the one before did
 	switch step {
 	case actRefuse:
 		return nil, provision(spec, "reuse", changeRefusal(spec, seen, m.changes(ctx, spec)))
@@ -257,6 +258,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	case actResume:
 		err = resume(ctx, inst)
 	case actRecreate:
+		ended = inst.Seen().Problem
 		if err = m.remove(ctx, spec.Name, inst); err == nil {
 			inst, mach, err = m.create(ctx, spec)
 		}
@@ -280,6 +282,9 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 		return nil, provision(spec, "wire", errhint.With(err, "replace it: "+RecreateCommand(spec)))
 	}
 	h.Created = created
+	if ended != "" {
+		h.Notices = append(h.Notices, madeAnew(spec, ended))
+	}
 	if seen.configHash != spec.ConfigHash {
 		h.Notices = append(h.Notices, configChanged(spec, m.changes(ctx, spec)))
 	}

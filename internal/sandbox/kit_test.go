@@ -147,6 +147,7 @@ type faulty struct {
 	sandbox.Runtime
 	removal   error
 	exchanged bool
+	ended     string // why its sandboxes are dead
 }
 
 type faultyInstance struct {
@@ -160,6 +161,14 @@ func (f *faulty) Open(ctx context.Context, name string) (sandbox.Instance, error
 		return nil, err
 	}
 	return &faultyInstance{inst, f}, nil
+}
+
+func (i *faultyInstance) Seen() sandbox.Summary {
+	seen := i.Instance.Seen()
+	if i.runtime.ended != "" {
+		seen.State, seen.Problem, seen.SavedAt = sandbox.StateDead, i.runtime.ended, time.UnixMilli(1000)
+	}
+	return seen
 }
 
 func (i *faultyInstance) Keeps([]sandbox.Mount) bool { return !i.runtime.exchanged }

@@ -15,6 +15,9 @@ type Status struct {
 	Problem string `json:"problem,omitempty"`
 	Unknown bool   `json:"-"` // the machinery did not answer
 	ImageID string `json:"-"` // of the image that it was made from
+	// LastSavedAtMs is when the workspace of a sandbox on another machine was last brought to
+	// this one; 0 if never, or if it is on this one.
+	LastSavedAtMs int64 `json:"lastSavedAtMs,omitzero"`
 }
 
 // List returns up to limit sandboxes, the last used first (0: all), and how
@@ -100,11 +103,11 @@ func (m *Manager) Status(ctx context.Context, name string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := m.State(ctx, name)
+	seen, err := m.summary(ctx, name)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrForeign) {
 		err = nil // its container is gone
 	}
-	s := backendView{map[string]Summary{entry.RuntimeName(): {State: state}}, err}.status(entry)
+	s := backendView{map[string]Summary{entry.RuntimeName(): seen}, err}.status(entry)
 	s.InUse, _ = m.Leases.IsHeld(useLock(name))
 	return &s, nil
 }
@@ -126,7 +129,10 @@ func (m *Manager) look(ctx context.Context, backend string) backendView {
 
 func (v backendView) status(e *Entry) Status {
 	seen := v.present[e.RuntimeName()]
-	s := Status{Entry: e, State: seen.State, ImageID: seen.ImageID}
+	s := Status{Entry: e, State: seen.State, ImageID: seen.ImageID, Problem: seen.Problem}
+	if !seen.SavedAt.IsZero() {
+		s.LastSavedAtMs = seen.SavedAt.UnixMilli()
+	}
 	s.Running = s.State == StateRunning
 	switch {
 	case v.err != nil:

@@ -56,6 +56,22 @@ func TestWhatCouldNotBeRemovedIsReplacedByTheNextUse(t *testing.T) {
 	}
 }
 
+// A session is told why its sandbox was made anew, and the status says it before.
+func TestTellsWhyItWasMadeAnew(t *testing.T) {
+	y := newYard(t)
+	y.ensure(y.manager(), y.spec("evicted")).Release()
+	y.runtime.ended = "the cluster ended its pod"
+	m := y.manager()
+	if s, err := m.Status(t.Context(), "evicted"); err != nil || s.Problem != y.runtime.ended || s.LastSavedAtMs != 1000 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	h := y.ensure(m, y.spec("evicted"))
+	defer h.Release()
+	if !h.Created || len(h.Notices) != 1 || !strings.Contains(h.Notices[0], y.runtime.ended) {
+		t.Errorf("made: %v, notices %q", h.Created, h.Notices)
+	}
+}
+
 // A stopped sandbox that mounts something else when it is started again is ended
 // before anybody works in it.
 func TestMountsExchangedByAStart(t *testing.T) {

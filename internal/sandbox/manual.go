@@ -82,11 +82,17 @@ func (m *Manager) find(ctx context.Context, name string) (Instance, error) {
 
 // State is where a sandbox is in its life, or ErrNotFound.
 func (m *Manager) State(ctx context.Context, name string) (State, error) {
+	seen, err := m.summary(ctx, name)
+	return seen.State, err
+}
+
+// summary returns what the machinery tells of a sandbox.
+func (m *Manager) summary(ctx context.Context, name string) (Summary, error) {
 	inst, err := m.find(ctx, name)
 	if err != nil {
-		return "", err
+		return Summary{}, err
 	}
-	return inst.Seen().State, nil
+	return inst.Seen(), nil
 }
 
 // endGrace is how long a sandbox has to end by itself before it is killed.

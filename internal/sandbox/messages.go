@@ -37,6 +37,11 @@ func configChanged(spec *Spec, changes string) string {
 	return fmt.Sprintf("Sandbox config changed for %s (recently used)%s. Recreate to apply: %s", spec.Name, changes, RecreateCommand(spec))
 }
 
+// madeAnew tells the user of a sandbox that the one before ended, and why.
+func madeAnew(spec *Spec, why string) string {
+	return fmt.Sprintf("Sandbox %s was made anew: %s.", spec.Name, why)
+}
+
 // changeRefusal returns why a sandbox in use cannot be used with other settings.
 func changeRefusal(spec *Spec, seen observation, changes string) error {
 	if changes != "" {

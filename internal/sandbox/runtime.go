@@ -89,4 +89,9 @@ type Summary struct {
 	ImageID   string            `json:"imageId"` // what that reference meant then
 	CreatedAt time.Time         `json:"createdAt"`
 	Labels    map[string]string `json:"labels"`
+	// SavedAt is when the workspace of a sandbox on another machine was last brought to this
+	// one; zero if never, or if it is on this one.
+	SavedAt time.Time `json:"savedAt,omitzero"`
+	// Problem is why a sandbox is dead, and what is lost with it, where that is known.
+	Problem string `json:"problem,omitempty"`
 }

@@ -28,6 +28,7 @@ const (
 	FeatureEgress       Feature = "egress"        // listeners on addresses of names, datagrams, the execs of callers
 	FeatureIdentity     Feature = "identity"      // a sandbox of a pool is told whose it is
 	FeatureTreeLinks    Feature = "tree-links"    // symbolic links in trees of files
+	FeatureTerminate    Feature = "terminate"     // files are served for a while after the sandbox was asked to end
 )
 
 // Limits on the features of one hello or welcome.
@@ -41,7 +42,7 @@ type Features []Feature
 
 // AllFeatures returns the features of this build.
 func AllFeatures() Features {
-	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed, FeatureIdentity, FeatureTreeLinks)
+	return append(versionFeatures(MaxVersion), FeatureFirstRequest, FeatureSharedGrants, FeatureEgress, FeatureFollow, FeatureFollowed, FeatureIdentity, FeatureTreeLinks, FeatureTerminate)
 }
 
 // versionFeatures returns what a peer of a version has that announces nothing:
@@ -122,6 +123,10 @@ func additions() []need {
 		{FeatureIdentity, "identity", func(r *Request) bool { return r.Identity != nil }},
 		{FeatureIdentity, "identity.claim", func(r *Request) bool { return r.Identity != nil && r.Identity.Claim != "" }},
 		{FeatureIdentity, "identity.name", func(r *Request) bool { return r.Identity != nil && r.Identity.Name != "" }},
+		{FeatureTerminate, "operation terminate", func(r *Request) bool { return r.Op == OpTerminate }},
+		{FeatureTerminate, "terminate", func(r *Request) bool { return r.Terminate != nil }},
+		{FeatureTerminate, "terminate.waitMs", func(r *Request) bool { return r.Terminate != nil && r.Terminate.WaitMs != 0 }},
+		{FeatureTerminate, "terminate.end", func(r *Request) bool { return r.Terminate != nil && r.Terminate.End }},
 		{FeatureTreeLinks, "file.scan.links", func(r *Request) bool { return r.File != nil && r.File.Scan != nil && r.File.Scan.Links }},
 	}
 }
@@ -134,6 +139,8 @@ func operationFeature(op Op) Feature {
 		return ""
 	case op == OpIdentify:
 		return FeatureIdentity
+	case op == OpTerminate:
+		return FeatureTerminate
 	case op == OpFileDirect:
 		return FeatureDirect
 	case strings.HasPrefix(string(op), "file."):

@@ -126,6 +126,10 @@ func TestAdditionsAreRefusedByName(t *testing.T) {
 		"identity":                 {Op: OpPing, Identity: &Identity{}},
 		"identity.claim":           {Op: OpPing, Identity: &Identity{Claim: "c"}},
 		"identity.name":            {Op: OpPing, Identity: &Identity{Name: "n"}},
+		"operation terminate":      {Op: OpTerminate},
+		"terminate":                {Op: OpPing, Terminate: &Terminate{}},
+		"terminate.waitMs":         {Op: OpPing, Terminate: &Terminate{WaitMs: 1}},
+		"terminate.end":            {Op: OpPing, Terminate: &Terminate{End: true}},
 		"file.scan.links":          {Op: OpFilePull, File: &File{Scan: &FileScan{Links: true}}},
 		"port.address":             {Op: OpPortListen, Port: &Port{Address: "127.77.0.2"}},
 	}

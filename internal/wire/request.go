@@ -34,7 +34,8 @@ type Request struct {
 	Port   *Port   `json:"port,omitempty"`
 	Grant  *Grant  `json:"grant,omitempty"`
 
-	Identity *Identity `json:"identity,omitempty"`
+	Identity  *Identity  `json:"identity,omitempty"`
+	Terminate *Terminate `json:"terminate,omitempty"`
 }
 
 // Exec describes a process to start. Exactly one of Argv and Shell is given.
@@ -161,6 +162,7 @@ type Exit struct {
 	// PidsLimitHit says that the limit of processes was reached, and what commands
 	// had left running was ended.
 	PidsLimitHit bool `json:"crowded,omitempty"`
+	Terminated   bool `json:"terminated,omitempty"` // ended because the sandbox is to end
 
 	UserUs     int64 `json:"userUs"`
 	SystemUs   int64 `json:"systemUs"`

@@ -25,7 +25,7 @@ func (g Gateway) Sandboxes(ctx context.Context, limit int) ([]provide.Listed, in
 
 func listed(s *api.Sandbox) provide.Listed {
 	l := provide.Listed{ImageMatch: s.ImageMatch, Status: sandbox.Status{
-		State: sandbox.State(s.State), Running: s.Running, InUse: s.InUse, Problem: s.Problem,
+		State: sandbox.State(s.State), Running: s.Running, InUse: s.InUse, Problem: s.Problem, LastSavedAtMs: s.LastSavedAtMs,
 		Entry: &sandbox.Entry{
 			ContainerName: s.ContainerName, SessionKey: s.SessionKey, CreatedAtMs: s.CreatedAtMs, LastUsedAtMs: s.LastUsedAtMs, Image: s.Image, ConfigHash: s.ConfigHash,
 			Kind: sandbox.Kind(s.Kind), Phase: sandbox.Phase(s.Phase), Backend: s.Backend, AgentID: s.AgentID, Account: s.Account, WorkspaceDir: s.WorkspaceDir,

@@ -92,12 +92,12 @@ func (e *env) printList(list []provide.Listed, total int) {
 		fmt.Fprintln(e.Out, "No sandboxes. `atoll run -- COMMAND` makes one.")
 		return
 	}
-	t := console.NewTable("NAME", "STATE", "IMAGE", "AGE", "IDLE", "SESSION", "DRIFT", "NOTE")
+	t := console.NewTable("NAME", "STATE", "IMAGE", "AGE", "IDLE", "SAVED", "SESSION", "DRIFT", "NOTE")
 	now := time.Now()
 	var notes console.Footnotes
 	for _, l := range list {
 		t.Add(l.ContainerName, stateText(l.State), imageText(l), console.Ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
-			idleText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.Mark(l.Problem))
+			idleText(&l, now), savedText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.Mark(l.Problem))
 	}
 	t.Print(e.Out)
 	running := len(slices.DeleteFunc(list, func(l provide.Listed) bool { return !l.Running }))
@@ -115,6 +115,15 @@ func idleText(l *provide.Listed, now time.Time) string {
 		return "in use"
 	}
 	return console.Ago(now.Sub(time.UnixMilli(l.LastUsedAtMs)))
+}
+
+// savedText is how long ago the workspace of a sandbox on another machine was brought home;
+// "-" if it never was, or is on this machine.
+func savedText(l *provide.Listed, now time.Time) string {
+	if l.LastSavedAtMs == 0 {
+		return "-"
+	}
+	return console.Ago(now.Sub(time.UnixMilli(l.LastSavedAtMs)))
 }
 
 func stateText(s sandbox.State) string {

@@ -7,23 +7,24 @@ import (
 
 // Settings say how sandboxes are made on a cluster.
 type Settings struct {
-	Kubeconfig         string            `json:"kubeconfig,omitempty"`
-	Context            string            `json:"context,omitempty"`
-	Namespace          string            `json:"namespace"`
-	GuestImage         string            `json:"guestImage"`
-	ImagePullPolicy    string            `json:"imagePullPolicy"`
-	ImagePullSecrets   []string          `json:"imagePullSecrets,omitempty"`
-	RuntimeClass       string            `json:"runtimeClass,omitempty"`
-	ServiceAccount     string            `json:"serviceAccount"`
-	PriorityClass      string            `json:"priorityClass,omitempty"`
-	SeccompProfile     string            `json:"seccompProfile,omitempty"`
-	UserNamespaces     bool              `json:"userNamespaces"`
-	NodeSelector       map[string]string `json:"nodeSelector,omitempty"`
-	Tolerations        []Toleration      `json:"tolerations,omitempty"`
-	TrustNetworkPolicy bool              `json:"trustNetworkPolicy"`
-	PodPidsLimit       int               `json:"podPidsLimit,omitempty"`
-	StartTimeoutSec    int               `json:"startTimeoutSec"`
-	WorkspaceSize      string            `json:"workspaceSize"`
+	Kubeconfig          string            `json:"kubeconfig,omitempty"`
+	Context             string            `json:"context,omitempty"`
+	Namespace           string            `json:"namespace"`
+	GuestImage          string            `json:"guestImage"`
+	ImagePullPolicy     string            `json:"imagePullPolicy"`
+	ImagePullSecrets    []string          `json:"imagePullSecrets,omitempty"`
+	RuntimeClass        string            `json:"runtimeClass,omitempty"`
+	ServiceAccount      string            `json:"serviceAccount"`
+	PriorityClass       string            `json:"priorityClass,omitempty"`
+	SeccompProfile      string            `json:"seccompProfile,omitempty"`
+	UserNamespaces      bool              `json:"userNamespaces"`
+	NodeSelector        map[string]string `json:"nodeSelector,omitempty"`
+	Tolerations         []Toleration      `json:"tolerations,omitempty"`
+	TrustNetworkPolicy  bool              `json:"trustNetworkPolicy"`
+	PodPidsLimit        int               `json:"podPidsLimit,omitempty"`
+	StartTimeoutSec     int               `json:"startTimeoutSec"`
+	TerminationGraceSec int               `json:"terminationGraceSec"`
+	WorkspaceSize       string            `json:"workspaceSize"`
 }
 
 // Toleration is a taint of nodes that sandboxes may run on.
@@ -44,7 +45,7 @@ const (
 func Default() Settings {
 	return Settings{
 		Namespace: "atoll-sandboxes", GuestImage: "ghcr.io/atoll-run/atoll-guest:latest", ImagePullPolicy: "IfNotPresent",
-		ServiceAccount: "atoll-sandbox", StartTimeoutSec: 20, WorkspaceSize: "10Gi",
+		ServiceAccount: "atoll-sandbox", StartTimeoutSec: 20, TerminationGraceSec: 60, WorkspaceSize: "10Gi",
 	}
 }
 
@@ -67,6 +68,7 @@ func (f *ClusterFile) Settings() (Settings, Origins) {
 	pick(from, "trustNetworkPolicy", f.TrustNetworkPolicy, &s.TrustNetworkPolicy)
 	pick(from, "podPidsLimit", f.PodPidsLimit, &s.PodPidsLimit)
 	pick(from, "startTimeoutSec", f.StartTimeoutSec, &s.StartTimeoutSec)
+	pick(from, "terminationGraceSec", f.TerminationGraceSec, &s.TerminationGraceSec)
 	from["imagePullSecrets"], from["nodeSelector"], from["tolerations"] = origin("imagePullSecrets", f.ImagePullSecrets != nil),
 		origin("nodeSelector", f.NodeSelector != nil), origin("tolerations", f.Tolerations != nil)
 	s.ImagePullSecrets, s.NodeSelector = slices.Clone(f.ImagePullSecrets), maps.Clone(f.NodeSelector)

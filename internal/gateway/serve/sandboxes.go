@@ -73,7 +73,7 @@ func (s restSandboxes) Get(ctx context.Context, name string) (*api.Sandbox, erro
 
 func sandboxOf(l *provide.Listed) api.Sandbox {
 	s := api.Sandbox{
-		ContainerName: l.ContainerName, SessionKey: l.SessionKey, CreatedAtMs: l.CreatedAtMs, LastUsedAtMs: l.LastUsedAtMs, Image: l.Image, ConfigHash: l.ConfigHash,
+		ContainerName: l.ContainerName, SessionKey: l.SessionKey, CreatedAtMs: l.CreatedAtMs, LastUsedAtMs: l.LastUsedAtMs, LastSavedAtMs: l.LastSavedAtMs, Image: l.Image, ConfigHash: l.ConfigHash,
 		Kind: string(l.Kind), Phase: string(l.Phase), Backend: l.Backend, AgentID: l.AgentID, Account: l.Account, WorkspaceDir: l.WorkspaceDir,
 		CDPPort: l.CDPPort, NoVNCPort: l.NoVNCPort, Imported: l.Imported, State: string(l.State), Running: l.Running, InUse: l.InUse, Problem: l.Problem, ImageMatch: l.ImageMatch,
 	}

@@ -17,7 +17,7 @@ import (
 // behind on both ways.
 
 // withFiles does something with the files of the copies, over a wire of its own.
-func (i *Instance) withFiles(ctx context.Context, do func(*guestfs.Files, copied) error) error {
+func (i *Instance) withFiles(ctx context.Context, m *machine.Machine, do func(*guestfs.Files, copied) error) error {
 	copies, err := copiesIn(i.current())
 	if err != nil || len(copies) == 0 {
 		return err
@@ -26,8 +26,6 @@ func (i *Instance) withFiles(ctx context.Context, do func(*guestfs.Files, copied
 	for n, c := range copies {
 		roots[n] = guestfs.Root{Path: c.dir()}
 	}
-	m := machine.New(i.Dial, &machine.Options{Log: i.runtime.logger})
-	defer m.Close()
 	files, err := guestfs.New(m, roots)
 	if err != nil {
 		return err
@@ -43,6 +41,11 @@ func (i *Instance) withFiles(ctx context.Context, do func(*guestfs.Files, copied
 	return nil
 }
 
+// wire returns a machine of its own for the copies.
+func (i *Instance) wire(dial machine.Dialer) *machine.Machine {
+	return machine.New(dial, &machine.Options{Log: i.runtime.logger})
+}
+
 // dir is the directory inside that a copy is in.
 func (c *copied) dir() string {
 	if c.File {
@@ -51,9 +54,19 @@ func (c *copied) dir() string {
 	return c.Target
 }
 
-// copyIn sends the directories of the host into the pod.
+// copyIn sends the directories of the host into the pod, whose guest keeps those that are
+// to be brought back until they were fetched.
 func (i *Instance) copyIn(ctx context.Context) error {
-	return i.withFiles(ctx, func(files *guestfs.Files, c copied) error {
+	m := i.wire(i.Dial)
+	defer m.Close()
+	if err := i.sendCopies(ctx, m); err != nil {
+		return err
+	}
+	return i.keepFiles(ctx, m)
+}
+
+func (i *Instance) sendCopies(ctx context.Context, m *machine.Machine) error {
+	return i.withFiles(ctx, m, func(files *guestfs.Files, c copied) error {
 		from := archive.Source{Path: c.Source, Top: ".", Links: true}
 		if c.File {
 			from.Top = path.Base(c.Target)
@@ -67,7 +80,16 @@ func (i *Instance) copyIn(ctx context.Context) error {
 // copyOut fetches the directories that are kept, and puts each in the place of the host's
 // when it is whole.
 func (i *Instance) copyOut(ctx context.Context) error {
-	return i.withFiles(ctx, func(files *guestfs.Files, c copied) error {
+	m := i.wire(i.Dial)
+	defer m.Close()
+	if err := i.fetchCopies(ctx, m); err != nil {
+		return err
+	}
+	return i.noteHome(ctx, m)
+}
+
+func (i *Instance) fetchCopies(ctx context.Context, m *machine.Machine) error {
+	return i.withFiles(ctx, m, func(files *guestfs.Files, c copied) error {
 		if !c.Keep {
 			return nil
 		}

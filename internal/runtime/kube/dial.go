@@ -120,6 +120,7 @@ func (r *Runtime) session(uid, pod string, epoch uint64) (*session, error) {
 		return nil, err
 	}
 	r.sessions[uid] = s
+	r.watchTerminations(c)
 	return s, nil
 }
 

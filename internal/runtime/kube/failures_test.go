@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -203,33 +205,126 @@ func removedWhole(t *testing.T, r *Runtime, i *Instance) {
 	}
 }
 
+// evict asks the cluster to take the pod of a sandbox away.
+func evict(t *testing.T, c *clustertest.Cluster, i *Instance) {
+	t.Helper()
+	pod, namespace := i.currentPod().Name, i.runtime.settings.Namespace
+	c.Kubectl(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, namespace),
+		"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod), "-f", "-")
+}
+
+// workspaceSpec is a small sandbox with a private copy of an empty directory.
+func workspaceSpec(t *testing.T, name string) (spec *sandbox.Spec, home string) {
+	t.Helper()
+	spec, home = smallSpec(name), filepath.Join(t.TempDir(), "copy")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec.Mounts = []sandbox.Mount{{Source: home, Target: "/workspace", Kind: sandbox.MountWorkspace, Enclosed: true}}
+	return spec, home
+}
+
+// shell runs a script in a sandbox.
+func shell(t *testing.T, m *machine.Machine, script string) string {
+	t.Helper()
+	var out strings.Builder
+	res, err := m.Exec(t.Context(), &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out, Timeout: time.Minute})
+	if err != nil || res.ExitCode != 0 {
+		t.Fatalf("%s: %v, %+v: %s", script, err, res, out.String())
+	}
+	return out.String()
+}
+
 // TestEvicted: a pod that the cluster takes away is a sandbox that is dead, with the
-// reason; the command in it ends with an error, and nothing is left after the removal.
+// reason; the command in it ends with an error that says so, what it changed is at home, and
+// nothing is left after the removal.
 func TestEvicted(t *testing.T) {
 	c := clustertest.Shared(t)
 	r := testRuntime(t, clusterSettings(t))
-	inst, m := started(t, r, smallSpec("evicted"))
+	spec, home := workspaceSpec(t, "evicted")
+	inst, m := started(t, r, spec)
+	shell(t, m, "echo changed >/workspace/file")
 	ended := make(chan error, 1)
 	go func() {
 		_, err := m.Exec(context.WithoutCancel(t.Context()), &machine.Command{Argv: []string{"sleep", "120"}})
 		ended <- err
 	}()
-	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", r.settings.Namespace, inst.currentPod().Name)
-	c.Kubectl(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, inst.currentPod().Name, r.settings.Namespace),
-		"create", "--raw", path, "-f", "-")
-	if err := dead(t, inst, time.Minute); !errors.Is(err, sandbox.ErrNotRunning) {
-		t.Errorf("a dial ends with %v", err)
-	}
+	begin := time.Now()
+	evict(t, c, inst)
 	select {
 	case err := <-ended:
-		if err == nil {
-			t.Error("the command in it ended well")
+		if !errors.Is(err, machine.ErrTerminated) {
+			t.Errorf("the command in it ended with %v", err)
 		}
 	case <-time.After(time.Minute):
 		t.Error("the command in it never ends")
 	}
+	if err := dead(t, inst, time.Minute); !errors.Is(err, sandbox.ErrNotRunning) {
+		t.Errorf("a dial ends with %v", err)
+	}
 	if err := inst.Start(t.Context()); !errors.Is(err, sandbox.ErrNotRunning) {
 		t.Errorf("it is started again without its files: %v", err)
+	}
+	awaitGone(t, r)
+	t.Logf("the pod was gone %v after its eviction", time.Since(begin).Round(time.Millisecond))
+	if text, err := os.ReadFile(filepath.Join(home, "file")); string(text) != "changed\n" || err != nil {
+		t.Errorf("at home: %q, %v", text, err)
+	}
+	left, err := r.List(t.Context())
+	if err != nil || len(left) != 1 || left[0].State != sandbox.StateDead || time.Since(left[0].SavedAt) > time.Minute || !strings.Contains(left[0].Problem, "EvictionByEvictionAPI") {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if _, err := inst.Dial(t.Context()); !errors.Is(err, sandbox.ErrNotRunning) || !strings.Contains(err.Error(), "was brought home") {
+		t.Errorf("a dial ends with %v", err)
+	}
+	removedWhole(t, r, inst)
+}
+
+// awaitGone waits until the cluster has no pods of the runtime.
+func awaitGone(t *testing.T, r *Runtime) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); len(podsOf(t, r)) > 0; time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			t.Fatalf("pods %v are not gone", podsOf(t, r))
+		}
+	}
+}
+
+// TestRemovedWhileEvicted: a removal at the same time waits until the changes are home.
+func TestRemovedWhileEvicted(t *testing.T) {
+	c := clustertest.Shared(t)
+	r := testRuntime(t, clusterSettings(t))
+	spec, home := workspaceSpec(t, "removed-meanwhile")
+	inst, m := started(t, r, spec)
+	shell(t, m, "echo changed >/workspace/file")
+	evict(t, c, inst)
+	removedWhole(t, r, inst)
+	if text, err := os.ReadFile(filepath.Join(home, "file")); string(text) != "changed\n" || err != nil {
+		t.Errorf("at home: %q, %v", text, err)
+	}
+}
+
+// TestNotHomeInTime: of a pod whose time is too short the list says what is lost, and home
+// is as it was.
+func TestNotHomeInTime(t *testing.T) {
+	c := clustertest.Shared(t)
+	s := clusterSettings(t)
+	s.TerminationGraceSec = 3
+	r := testRuntime(t, s)
+	spec, home := workspaceSpec(t, "too-large")
+	inst, m := started(t, r, spec)
+	shell(t, m, "truncate -s 50G /workspace/large") // takes minutes to fetch, and no room
+	evict(t, c, inst)
+	awaitGone(t, r)
+	left, err := r.List(t.Context())
+	for deadline := time.Now().Add(time.Minute); err == nil && left[0].Problem == "" && time.Now().Before(deadline); time.Sleep(pollInterval) {
+		left, err = r.List(t.Context())
+	}
+	if err != nil || !left[0].SavedAt.IsZero() || !strings.Contains(left[0].Problem, "since it was made is lost") {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if files, err := os.ReadDir(home); len(files) > 0 || err != nil {
+		t.Errorf("at home: %v, %v", files, err)
 	}
 	removedWhole(t, r, inst)
 }

@@ -151,7 +151,7 @@ func copiesOf(spec *sandbox.Spec) []copied {
 func summaryOf(lease *coordinationv1.Lease, pod *corev1.Pod) sandbox.Summary {
 	s := sandbox.Summary{
 		Name: lease.Annotations[noteName], ID: string(lease.UID), State: stateOf(lease, pod), Image: lease.Annotations[noteImage],
-		CreatedAt: lease.CreationTimestamp.Time, Labels: labelsOf(lease),
+		CreatedAt: lease.CreationTimestamp.Time, Labels: labelsOf(lease), SavedAt: savedAt(lease), Problem: problemOf(lease, pod),
 	}
 	if pod != nil && len(pod.Status.ContainerStatuses) == 1 {
 		s.ImageID = pod.Status.ContainerStatuses[0].ImageID

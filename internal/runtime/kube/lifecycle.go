@@ -165,6 +165,7 @@ func (i *Instance) endPodNow(ctx context.Context) error {
 // endPods deletes every pod of the sandbox and waits until they are gone: a node has
 // ended their processes then.
 func (i *Instance) endPods(ctx context.Context, grace time.Duration) error {
+	i.awaitHome(ctx)
 	return i.runtime.endPods(ctx, i.name, grace)
 }
 
@@ -185,6 +186,7 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 		}
 		for n := range left {
 			r.dropSession(string(left[n].UID))
+			r.terminations.setOurs(left[n].UID)
 			if left[n].DeletionTimestamp == nil {
 				if err := c.remove(ctx, pods, left[n].Name, left[n].UID, seconds); err != nil {
 					return err

@@ -21,6 +21,8 @@ const (
 	noteCopies   = "atoll.dev/copies"   // directories that are copied in and out, as JSON
 	noteNonce    = "atoll.dev/nonce"
 	noteImage    = "atoll.dev/image"
+	noteSaved    = "atoll.dev/saved" // when the copies were last brought home
+	noteEnded    = "atoll.dev/ended" // why the cluster ended the pod, and what became of the copies
 )
 
 // namePrefix begins the names of our objects.

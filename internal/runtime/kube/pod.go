@@ -32,7 +32,8 @@ const (
 	installUser = 65533
 	// defaultUser is the sandbox's user if none is configured.
 	defaultUser = 1000
-	// graceSeconds is how long the guest may take to end its processes.
+	// graceSeconds is how long the guest may take to end its processes when a sandbox is
+	// removed. Where the cluster ends a pod it is terminationGraceSec of the settings.
 	graceSeconds = 3
 	// lostNodeSeconds is how long a pod stays bound to a node that is gone.
 	lostNodeSeconds = 30
@@ -56,7 +57,7 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
 			ServiceAccountName: s.ServiceAccount, PriorityClassName: s.PriorityClass, NodeSelector: s.NodeSelector, Tolerations: tolerations(s),
-			HostUsers: &hostUsers, TerminationGracePeriodSeconds: new(int64(graceSeconds)), Hostname: hostname(spec.Host()),
+			HostUsers: &hostUsers, TerminationGracePeriodSeconds: new(int64(s.TerminationGraceSec)), Hostname: hostname(spec.Host()),
 			DNSPolicy: corev1.DNSNone, DNSConfig: dnsOf(spec), HostAliases: aliases(spec.ExtraHosts),
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			InitContainers:  []corev1.Container{installer(s)},

@@ -42,6 +42,8 @@ type Runtime struct {
 	known    *cluster             // nil until it is first needed
 	sessions map[string]*session  // by the pod's UID
 	epochs   map[types.UID]uint64 // of the Leases that this gateway has taken over
+
+	terminations terminations
 }
 
 var (
@@ -60,7 +62,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	return &Runtime{
 		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner,
-		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{},
+		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{}, terminations: newTerminations(),
 	}, nil
 }
 
@@ -76,11 +78,15 @@ func (r *Runtime) cluster() (*cluster, error) {
 		return nil, err
 	}
 	r.known = c
+	if r.owner {
+		r.watchTerminations(c)
+	}
 	return c, nil
 }
 
 // Close ends the wires. Sandboxes live on.
 func (r *Runtime) Close() error {
+	r.terminations.close()
 	r.mu.Lock()
 	open := r.sessions
 	r.sessions = map[string]*session{}

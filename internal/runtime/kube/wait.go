@@ -204,7 +204,7 @@ func (i *Instance) checkRunning(ctx context.Context) (*corev1.Pod, error) {
 	pod := i.currentPod()
 	switch {
 	case pod == nil:
-		return nil, sandbox.ErrNotRunning
+		return nil, endedBefore(i.current())
 	case isOver(pod):
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrNotRunning, i.whyOver(ctx, pod))
 	}

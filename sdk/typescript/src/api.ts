@@ -315,6 +315,8 @@ export interface Sandbox {
   /** A command or an agent works in it. */
   inUse?: boolean;
   kind: "sandbox" | "browser";
+  /** When the workspace of a sandbox on another machine was last brought home; absent if never, or if it is on the gateway's own. */
+  lastSavedAtMs?: number;
   lastUsedAtMs: number;
   metadata?: Record<string, string>;
   noVncPort?: number;

@@ -105,6 +105,7 @@ function SandboxPage({ id }: { id: string }) {
             <div><dt>Image</dt><dd>{data.image}</dd></div>
             <div><dt>Made</dt><dd><Ago at={data.createdAtMs} /></dd></div>
             <div><dt>Used</dt><dd><Ago at={data.lastUsedAtMs} /></dd></div>
+            {data.lastSavedAtMs && <div><dt>Workspace last saved</dt><dd><Ago at={data.lastSavedAtMs} /></dd></div>}
             {data.deadline && <div><dt>Deadline</dt><dd><Ago at={data.deadline} /></dd></div>}
             {data.workspaceDir && <div class="wide"><dt>Workspace</dt><dd><code>{data.workspaceDir}</code></dd></div>}
           </dl>
