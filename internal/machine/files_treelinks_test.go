@@ -28,12 +28,16 @@ func TestLinksThereAndBack(t *testing.T) {
 	skipped, err := hosttree.Send(patience(t), w.files, archive.Source{Path: from, Top: ".", Links: true}, w.at("tree"))
 	check(t, err)
 	wantLinks(t, w.at("tree"))
+	check(t, os.Link(w.at("tree/a"), w.at("tree/sub/same")))
 	check(t, os.Mkdir(back, 0o750))
 	again, err := hosttree.Update(patience(t), w.files, w.at("tree"), back)
 	check(t, err)
 	wantLinks(t, back)
 	if text, err := os.ReadFile(filepath.Join(back, "a")); string(text) != "alpha" || err != nil || len(skipped)+len(again) > 0 {
 		t.Errorf("%q, %v; left out: %v, %v", text, err, skipped, again)
+	}
+	if text, err := os.ReadFile(filepath.Join(back, "sub/same")); string(text) != "alpha" || err != nil {
+		t.Errorf("the second name of a file: %q, %v", text, err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(back)); len(left) != 1 || err != nil {
 		t.Errorf("beside it: %v, %v", left, err)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -69,6 +70,18 @@ func mountsExchanged(spec *Spec) error {
 func nameTaken(spec *Spec, owner string) error {
 	return errhint.With(fmt.Errorf("the name belongs to the sandbox of %q, not of %q: %w", owner, spec.ScopeKey, ErrForeign),
 		"use another session key, or another sandbox.docker.containerPrefix for this agent")
+}
+
+// Refusal returns why the machinery of spec cannot make it; nil if it can.
+func (m *Manager) Refusal(ctx context.Context, spec *Spec) error {
+	rt, err := m.Runtime(ctx, spec.Backend)
+	if err != nil {
+		return err
+	}
+	if gaps := rt.Check(ctx, spec); len(gaps) > 0 {
+		return gapError(gaps)
+	}
+	return nil
 }
 
 // gapError says everything that the machinery cannot enforce.

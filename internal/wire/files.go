@@ -159,7 +159,7 @@ type FileScan struct {
 	Exclude     []Text `json:"exclude,omitempty"` // globs; a directory is not entered
 	Recursive   bool   `json:"recursive,omitempty"`
 	SkipRefused bool   `json:"skipRefused,omitempty"`
-	Links       bool   `json:"links,omitempty"` // pull, push: symbolic links are part of the tree
+	Links       bool   `json:"links,omitempty"` // pull, push: symbolic links are part of the tree; pull: so is every name of a hard link
 }
 
 // FileSearch is what is searched for.

@@ -140,7 +140,7 @@ func (k *copyOp) visit(n *walkEntry, target *dir) error {
 
 // file copies one regular file.
 func (k *copyOp) file(n *walkEntry, to *location) error {
-	fd, err := k.files.open(n)
+	fd, err := k.files.open(n, (*fileInfo).refuseIrregular)
 	if err != nil {
 		return err
 	}

@@ -101,13 +101,22 @@ var kindRefusals = map[wire.FileKind]wire.Code{
 // refuseIrregular refuses everything but a regular file with one link that lies on its
 // root's own mount; the error names what it is.
 func (f *fileInfo) refuseIrregular() error {
+	if err := f.refuseOther(); err != nil {
+		return err
+	}
+	if f.nlink > 1 {
+		return refuse(wire.CodeHardLink)
+	}
+	return nil
+}
+
+// refuseOther refuses everything but a regular file that lies on its root's own mount.
+func (f *fileInfo) refuseOther() error {
 	switch {
 	case f.mount:
 		return refuse(wire.CodeMount)
 	case f.kind() != wire.KindFile:
 		return refuse(kindRefusals[f.kind()])
-	case f.nlink > 1:
-		return refuse(wire.CodeHardLink)
 	}
 	return nil
 }

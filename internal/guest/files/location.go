@@ -100,13 +100,18 @@ func (s *location) stat() (*fileInfo, error) {
 	return info, nil
 }
 
-// openRegular opens a regular file for reading. It examines the file first, so that no
+// openRegular opens a regular file with one name for reading.
+func (s *location) openRegular() (int, *fileInfo, error) {
+	return s.openFile((*fileInfo).refuseIrregular)
+}
+
+// openFile opens a file for reading unless it is refused. It examines the file first, so that no
 // pipe or device is opened, and again once it is open, because it may have been
 // replaced in between.
-func (s *location) openRegular() (int, *fileInfo, error) {
+func (s *location) openFile(refuse func(*fileInfo) error) (int, *fileInfo, error) {
 	before, err := s.stat()
 	if err == nil {
-		err = before.refuseIrregular()
+		err = refuse(before)
 	}
 	if err != nil {
 		return -1, nil, err
@@ -118,7 +123,7 @@ func (s *location) openRegular() (int, *fileInfo, error) {
 	after, err := statAt(fd, "")
 	if err == nil {
 		after.mount = after.mount && !s.root
-		err = after.refuseIrregular()
+		err = refuse(after)
 	}
 	if err != nil {
 		unix.Close(fd)

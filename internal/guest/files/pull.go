@@ -44,7 +44,7 @@ type pull struct {
 	budget  *budget
 	walker  *walker
 	skip    bool
-	links   bool // symbolic links are sent as such
+	links   bool // symbolic links are sent as such, and each name of a hard link as a file
 	out     *bufio.Writer
 	data    *wire.DataWriter
 	failure error // the first refusal, unless refusals are skipped
@@ -129,7 +129,11 @@ func (p *pull) node(n *walkEntry) error {
 
 // file sends a regular file.
 func (p *pull) file(n *walkEntry) error {
-	fd, err := p.files.open(n)
+	refuse := (*fileInfo).refuseIrregular
+	if p.links {
+		refuse = (*fileInfo).refuseOther
+	}
+	fd, err := p.files.open(n, refuse)
 	if err != nil {
 		p.leaveOut(n.path, err)
 		return p.failure

@@ -151,7 +151,7 @@ func (s *searchCall) file(n *walkEntry) error {
 		s.Large++
 		return nil
 	}
-	fd, err := s.files.open(n)
+	fd, err := s.files.open(n, (*fileInfo).refuseIrregular)
 	if err != nil {
 		s.refused(n.path, err)
 		return nil

@@ -139,11 +139,11 @@ type walkEntry struct {
 	info     *fileInfo
 }
 
-// open opens an entry for reading and updates its attributes.
-func (g *Server) open(n *walkEntry) (fd int, err error) {
+// open opens an entry for reading, unless it is refused, and updates its attributes.
+func (g *Server) open(n *walkEntry, refuse func(*fileInfo) error) (fd int, err error) {
 	err = g.do(func() error {
 		var now *fileInfo
-		if fd, now, err = n.openRegular(); err == nil {
+		if fd, now, err = n.openFile(refuse); err == nil {
 			n.info = now
 		}
 		return err

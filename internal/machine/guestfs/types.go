@@ -236,8 +236,8 @@ type TarOptions struct {
 	// SkipRefused leaves files out that are refused, and lists them in Totals.
 	// Otherwise the first ends the operation.
 	SkipRefused bool
-	// Links makes symbolic links part of the tree, as links; they are refused
-	// otherwise. A guest without wire.FeatureTreeLinks fails with ErrUnsupported.
+	// Links makes symbolic links part of the tree, as links, and reads each name of a
+	// hard link as a file of its own; both are refused otherwise. A guest without wire.FeatureTreeLinks fails with ErrUnsupported.
 	Links bool
 	// Exclude are globs, as in SearchOptions. Only for ReadTar.
 	Exclude []string

@@ -13,8 +13,8 @@ import (
 
 // A cluster has no directories of this host. A private copy of a workspace is sent into
 // the pod when it starts and fetched when the sandbox is stopped or removed; between, the
-// pod has the only one. Links are copied as links; hard links and special files stay
-// behind on both ways.
+// pod has the only one. Symbolic links are copied as links, each name of a hard link as a
+// file of its own; special files stay behind on both ways.
 
 // withFiles does something with the files of the copies, over a wire of its own.
 func (i *Instance) withFiles(ctx context.Context, m *machine.Machine, do func(*guestfs.Files, copied) error) error {

@@ -235,6 +235,9 @@ func (r *runtimes) docker(ctx context.Context, backend string) (*docker.Runtime,
 	if rt := r.open[backend]; rt != nil {
 		return rt, nil
 	}
+	if r.in.Runtimes[backend] != nil {
+		return nil, fmt.Errorf("the %s backend has no container engine: %w", backend, sandbox.ErrUnsupported)
+	}
 	if backend == BackendKubernetes {
 		return nil, errhint.With(fmt.Errorf("%s: %w", kubeMissing, sandbox.ErrUnsupported), kubeRemedy)
 	}

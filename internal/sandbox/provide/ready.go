@@ -226,7 +226,19 @@ func (a *Installation) chooseBackend(ctx context.Context, p *plan.Plan) (fresh b
 	if err := a.Fit(ctx, p, backend); err != nil {
 		return false, err
 	}
-	return stored == "", a.fitShared(ctx, p)
+	if err := a.fitShared(ctx, p); err != nil {
+		return false, err
+	}
+	return stored == "", a.refuseEarly(ctx, p, stored)
+}
+
+// refuseEarly refuses a new sandbox of a runtime that the program brought along before
+// anything is prepared on this host, which that runtime may have no use for.
+func (a *Installation) refuseEarly(ctx context.Context, p *plan.Plan, stored string) error {
+	if stored != "" || a.Runtimes[p.Spec.Backend] == nil {
+		return nil
+	}
+	return a.Manager.Refusal(ctx, p.Spec)
 }
 
 // Choose chooses the backend of a plan and finishes the plan for it, without
