@@ -6,6 +6,8 @@ package clustertest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -68,5 +70,22 @@ func (c *Cluster) Remove(tb testing.TB, kind string, names ...string) {
 	args := append([]string{"delete", "--wait=false", "--ignore-not-found", kind}, names...)
 	if out, err := c.Try(context.WithoutCancel(tb.Context()), "", args...); err != nil {
 		tb.Errorf("%v: %s", err, out)
+	}
+}
+
+// Namespace makes a namespace in which pods are held to the level restricted, and removes
+// it at the end.
+func (c *Cluster) Namespace(tb testing.TB, prefix string) string {
+	tb.Helper()
+	name := fmt.Sprintf("%s-%s", prefix, strings.ToLower(rand.Text()[:8]))
+	c.Kubectl(tb, "", "create", "namespace", name)
+	tb.Cleanup(func() { c.Remove(tb, "namespace", name) })
+	c.Kubectl(tb, "", "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if out, err := c.Try(tb.Context(), "", "-n", name, "get", "serviceaccount", "default"); err == nil {
+			return name
+		} else if time.Now().After(deadline) {
+			tb.Fatal(out)
+		}
 	}
 }

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/testkit/buildtest"
+	"github.com/atoll-run/atoll/internal/testkit/clustertest"
+)
+
+// user is somebody at a command line, with an installation whose sandboxes are pods.
+type user struct {
+	*testing.T
+	dir string
+}
+
+// newUser writes a configuration and builds the program.
+func newUser(t *testing.T) *user {
+	t.Helper()
+	c := clustertest.Shared(t)
+	u := &user{T: t, dir: t.TempDir()}
+	type o = map[string]any
+	config, err := json.Marshal(o{
+		"agents": o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
+		"relay":  o{"repository": filepath.Join(u.dir, "origin.git")},
+		"kubernetes": o{"kubeconfig": c.Kubeconfig(), "namespace": c.Namespace(t, "atoll-verbs"), "guestImage": cmp.Or(os.Getenv("ATOLL_TEST_GUEST_IMAGE"), "atoll-guest:latest"),
+			"imagePullPolicy": "Never", "serviceAccount": "default", "seccompProfile": "atoll/sandbox.json", "startTimeoutSec": 60},
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(u.dir, "atoll.json5"), config, 0o600)
+	}
+	if err == nil {
+		err = buildtest.Programs(t.Context(), u.dir, "atoll-kube")
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(u.dir, "project"), 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = u.try("sandbox", "recreate", "--all", "--force", "--discard") })
+	return u
+}
+
+// try runs a command of the program and returns all that it says.
+func (u *user) try(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.Context()), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(u.dir, "atoll-kube"), args...)
+	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "HOME="+u.dir, "ATOLL_STATE_DIR="+filepath.Join(u.dir, "state"), "ATOLL_CONFIG="+filepath.Join(u.dir, "atoll.json5"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// want runs a command that says something.
+func (u *user) want(text string, args ...string) {
+	u.Helper()
+	if out, err := u.try(args...); err != nil || !strings.Contains(out, text) {
+		u.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestVerbs: what works in sandboxes of other backends works in pods too, or is refused by
+// name before anything is made.
+func TestVerbs(t *testing.T) {
+	u := newUser(t)
+	u.refusals()
+	u.services()
+	u.files()
+	u.relay()
+}
+
+func (u *user) refusals() {
+	u.Helper()
+	for want, args := range map[string][]string{
+		"sandbox.browser: the kubernetes backend has no browsers":      {"browser", "open", "http://example.com/"},
+		"the cluster does not have that directory":                     {"run", "--workspace", "project", "--access", "overlay", "--", "true"},
+		"is a directory of this host, which the cluster does not have": {"run", "--workspace", "project", "--access", "rw", "--", "true"},
+	} {
+		if out, err := u.try(args...); err == nil || !strings.Contains(out, want) {
+			u.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	if out, err := u.try("sandbox", "list", "--json"); err != nil || strings.Contains(out, "openclaw-sbx") {
+		u.Errorf("something was made: %v\n%s", err, out)
+	}
+}
+
+// services reaches a service of this machine that a sandbox was given.
+func (u *user) services() {
+	u.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a service of the host") }))
+	defer server.Close()
+	port := server.URL[strings.LastIndex(server.URL, ":")+1:]
+	u.want("a service of the host", "run", "--service", port, "--", "curl", "-sS", "http://localhost:"+port)
+}
+
+// files stops a pod and looks for its files in the next one.
+func (u *user) files() {
+	u.Helper()
+	u.want("", "run", "--", "sh", "-c", "echo kept >a; ln a b; ln -s a c")
+	u.want("stopped", "stop", "agent:main")
+	u.want("kept kept kept", "run", "--", "sh", "-c", "echo $(cat a b c)")
+}
+
+// relay has the commits of an agent judged and pushed.
+func (u *user) relay() {
+	u.Helper()
+	for _, line := range []string{
+		"init -q --bare origin.git", "init -q -b main seed", "-C seed -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m one",
+		"-C seed push -q ../origin.git main", "-C origin.git symbolic-ref HEAD refs/heads/main",
+	} {
+		cmd := exec.CommandContext(u.Context(), "git", strings.Fields(line)...)
+		cmd.Dir = u.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			u.Fatalf("git %s: %v: %s", line, err, out)
+		}
+	}
+	u.want("pushed to sandbox/try", "demo", "--branch", "try", "--session", "agent:main:relayed")
+}
