@@ -29,6 +29,8 @@ type Spec struct {
 	// Settings are what ConfigHash is made of, by key, as text. They are kept with
 	// the row of the sandbox, to report what changed; nil if that is not needed.
 	Settings map[string]string `json:"-"`
+	// Temporary says that the private copy of the workspace ends with the sandbox.
+	Temporary bool `json:"-"`
 
 	Image        string
 	Hostname     string // "" is Name

@@ -45,7 +45,12 @@ func (pg *page) cluster() {
 		pids = fmt.Sprintf("at most %d, by the kubelets", c.PodPidsLimit)
 	}
 	pg.clusterFact("pod's processes", pids, "podPidsLimit")
-	pg.clusterFact("workspace", "at most "+c.WorkspaceSize+" on the node; fetched when the sandbox is stopped or removed", "workspaceSize")
+	if v := c.WorkspaceVolume; v != nil {
+		class := cmp.Or(v.StorageClass, "the cluster's default")
+		pg.clusterFact("workspace", "a PersistentVolumeClaim of "+v.Size+", StorageClass "+class+"; it outlives pods, and no pod waits in a pool: each starts cold", "workspaceVolume")
+		return
+	}
+	pg.clusterFact("workspace", "at most "+c.WorkspaceSize+" on the node; fetched when the sandbox is stopped or removed, or the cluster ends it", "workspaceSize")
 }
 
 // clusterFact is fact for a key of kubernetes.

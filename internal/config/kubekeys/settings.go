@@ -1,6 +1,7 @@
 package kubekeys
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -25,6 +26,13 @@ type Settings struct {
 	StartTimeoutSec     int               `json:"startTimeoutSec"`
 	TerminationGraceSec int               `json:"terminationGraceSec"`
 	WorkspaceSize       string            `json:"workspaceSize"`
+	WorkspaceVolume     *Volume           `json:"workspaceVolume,omitempty"` // nil: workspaces go with their pods
+}
+
+// Volume is what the PersistentVolumeClaims of workspaces ask for.
+type Volume struct {
+	Size         string `json:"size"`
+	StorageClass string `json:"storageClass,omitempty"`
 }
 
 // Toleration is a taint of nodes that sandboxes may run on.
@@ -72,6 +80,10 @@ func (f *ClusterFile) Settings() (Settings, Origins) {
 	from["imagePullSecrets"], from["nodeSelector"], from["tolerations"] = origin("imagePullSecrets", f.ImagePullSecrets != nil),
 		origin("nodeSelector", f.NodeSelector != nil), origin("tolerations", f.Tolerations != nil)
 	s.ImagePullSecrets, s.NodeSelector = slices.Clone(f.ImagePullSecrets), maps.Clone(f.NodeSelector)
+	from["workspaceVolume"] = origin("workspaceVolume", f.WorkspaceVolume != nil)
+	if v := f.WorkspaceVolume; v != nil {
+		s.WorkspaceVolume = &Volume{Size: cmp.Or(text(v.Size), s.WorkspaceSize), StorageClass: text(v.StorageClass)}
+	}
 	for _, t := range f.Tolerations {
 		s.Tolerations = append(s.Tolerations, Toleration{Key: text(t.Key), Operator: text(t.Operator), Value: text(t.Value), Effect: text(t.Effect)})
 	}

@@ -30,9 +30,24 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func TestWorkspaceVolume(t *testing.T) {
+	for text, want := range map[string]kubekeys.Volume{
+		`{kubernetes: {workspaceVolume: {}}}`:                                           {Size: "10Gi"},
+		`{kubernetes: {workspaceSize: "2Gi", workspaceVolume: {storageClass: "fast"}}}`: {Size: "2Gi", StorageClass: "fast"},
+		`{kubernetes: {workspaceVolume: {size: "1Gi"}}}`:                                {Size: "1Gi"},
+	} {
+		if s, from := settings(t, text); s.WorkspaceVolume == nil || *s.WorkspaceVolume != want || from["workspaceVolume"] != "kubernetes.workspaceVolume" {
+			t.Errorf("%s: %+v, %v", text, s.WorkspaceVolume, from)
+		}
+	}
+	if s, _ := settings(t, `{}`); s.WorkspaceVolume != nil || s.TerminationGraceSec != 60 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestProblems(t *testing.T) {
 	for _, text := range []string{
-		`{kubernetes: {startTimeoutSec: 1}}`, `{kubernetes: {imagePullPolicy: "Sometimes"}}`, `{kubernetes: {namespace: "a b"}}`,
+		`{kubernetes: {startTimeoutSec: 1}}`, `{kubernetes: {terminationGraceSec: 1}}`, `{kubernetes: {workspaceVolume: {path: "/"}}}`, `{kubernetes: {imagePullPolicy: "Sometimes"}}`, `{kubernetes: {namespace: "a b"}}`,
 		`{kubernetes: {tolerations: [{operator: "Near"}]}}`, `{kubernetes: {podPidsLimit: 0}}`, `{kubernetes: {hostNetwork: true}}`,
 	} {
 		if _, err := config.Parse("atoll.json5", []byte(text), config.Environment{}); err == nil {

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -37,7 +38,7 @@ func (i *Instance) claim(ctx context.Context, spec *sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
-	copies, err := json.Marshal(copiesOf(spec))
+	copies, err := json.Marshal(copiesOf(spec, &kubekeys.Settings{})) // no pod of a pool has a claim
 	if err != nil {
 		return err
 	}
@@ -50,6 +51,9 @@ func (i *Instance) claim(ctx context.Context, spec *sandbox.Spec) error {
 // Unpoolable returns why a sandbox of spec cannot wait in a pool; "" if it can.
 func (r *Runtime) Unpoolable(spec *sandbox.Spec) string {
 	for _, m := range spec.Mounts {
+		if r.settings.WorkspaceVolume != nil && m.Kind == sandbox.MountWorkspace {
+			return "its workspace is on a volume of its own (kubernetes.workspaceVolume)"
+		}
 		if m.Kind != sandbox.MountWorkspace {
 			return "it has a copy of " + m.Source + ", which may change before it is claimed"
 		}

@@ -1,8 +1,10 @@
 package kube
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -23,10 +25,13 @@ func TestPodsThatWait(t *testing.T) {
 			t.Errorf("%s: it may wait", name)
 		}
 	}
-	if copies := copiesOf(sandbox.PoolSpec(spec, "pool-one", "/state/sandboxes/pool-one")); len(copies) != 1 || copies[0].Keep {
+	if why := (&Runtime{settings: kubekeys.Settings{WorkspaceVolume: &kubekeys.Volume{Size: "1Gi"}}}).Unpoolable(spec); !strings.Contains(why, "workspaceVolume") {
+		t.Errorf("a workspace on a claim: %q", why)
+	}
+	if copies := copiesOf(sandbox.PoolSpec(spec, "pool-one", "/state/sandboxes/pool-one"), &kubekeys.Settings{}); len(copies) != 1 || copies[0].Keep {
 		t.Errorf("of a pool: %+v", copies)
 	}
-	if copies := copiesOf(spec); len(copies) != 1 || !copies[0].Keep {
+	if copies := copiesOf(spec, &kubekeys.Settings{}); len(copies) != 1 || !copies[0].Keep {
 		t.Errorf("of a name: %+v", copies)
 	}
 }

@@ -35,6 +35,7 @@ type resourceKind = schema.GroupVersionResource
 var (
 	pods           = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	events         = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	claims         = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	leases         = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	runtimeClasses = schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}
 )

@@ -67,6 +67,9 @@ func (i *Instance) copyIn(ctx context.Context) error {
 
 func (i *Instance) sendCopies(ctx context.Context, m *machine.Machine) error {
 	return i.withFiles(ctx, m, func(files *guestfs.Files, c copied) error {
+		if c.Volume && i.current().Annotations[noteVolume] == volumeFilled {
+			return nil
+		}
 		from := archive.Source{Path: c.Source, Top: ".", Links: true}
 		if c.File {
 			from.Top = path.Base(c.Target)

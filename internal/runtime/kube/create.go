@@ -53,13 +53,16 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 		return nil, err
 	}
 	i := &Instance{runtime: r, name: spec.Name, lease: lease}
+	if err := i.prepareVolume(ctx, spec); err != nil {
+		return nil, errors.Join(err, i.removeLeaseNow(ctx))
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.removeNow(ctx))
 		}
 	}()
 	if err := i.makePod(ctx); err != nil {
-		return nil, err
+		return nil, i.withVolumeReason(ctx, err)
 	}
 	return i, nil
 }
@@ -84,6 +87,7 @@ func (i *Instance) makePod(ctx context.Context) error {
 	}
 	i.runtime.keepEpoch(i.current())
 	i.nameObject(pod, name)
+	i.nameVolume(pod)
 	if err := c.create(ctx, pods, pod); err != nil {
 		return err
 	}
@@ -103,6 +107,13 @@ func (i *Instance) nameObject(pod *corev1.Pod, name string) {
 		Name: name, Labels: maps.Clone(lease.Labels), Annotations: map[string]string{noteName: i.name, noteNonce: lease.Annotations[noteNonce]},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Name: lease.Name, UID: lease.UID, Controller: new(true)}},
 	}
+}
+
+// removeLeaseNow frees the name, in time of its own, of a sandbox that has no pod.
+func (i *Instance) removeLeaseNow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return i.removeLease(ctx)
 }
 
 // removeNow removes in time of its own.

@@ -36,7 +36,7 @@ func (r *Runtime) Examine(ctx context.Context, spec *sandbox.Spec) []sandbox.Fin
 		return []sandbox.Finding{notFine("cluster", err)}
 	}
 	found := []sandbox.Finding{fine("cluster", "Kubernetes %s at %s, namespace %s", version, c.config.Host, c.namespace)}
-	found = append(found, c.examineRights(ctx)...)
+	found = append(found, c.examineRights(ctx, r.settings.WorkspaceVolume != nil)...)
 	found = append(found, c.examineLevel(ctx)...)
 	found = append(found, r.examineGaps(spec)...)
 	if anyFailed(found) {
@@ -133,7 +133,9 @@ func (r *Runtime) dryRun(ctx context.Context, c *cluster, spec *sandbox.Spec) er
 	if err := c.checkRuntimeClass(ctx, r.settings.RuntimeClass); err != nil {
 		return err
 	}
-	pod, err := template(spec, &r.settings)
+	settings := r.settings
+	settings.WorkspaceVolume = nil // the claim of a sandbox is made with it
+	pod, err := template(spec, &settings)
 	if err != nil {
 		return err
 	}

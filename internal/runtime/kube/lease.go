@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -29,6 +30,8 @@ type copied struct {
 	Target string `json:"target"`
 	Keep   bool   `json:"keep"`           // what is changed inside is brought back
 	File   bool   `json:"file,omitempty"` // Source is one file
+	// Volume says that it is on a claim, which outlives the pod.
+	Volume bool `json:"volume,omitempty"`
 }
 
 // newLease is the Lease of a sandbox that is about to be made.
@@ -44,7 +47,7 @@ func (r *Runtime) newLease(spec *sandbox.Spec, pod *corev1.Pod) (*coordinationv1
 	if err != nil {
 		return nil, err
 	}
-	copies, err := json.Marshal(copiesOf(spec))
+	copies, err := json.Marshal(copiesOf(spec, &r.settings))
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +141,11 @@ func copiesIn(lease *coordinationv1.Lease) (copies []copied, err error) {
 	return copies, nil
 }
 
-func copiesOf(spec *sandbox.Spec) []copied {
+func copiesOf(spec *sandbox.Spec, s *kubekeys.Settings) []copied {
 	copies := []copied{}
 	for _, m := range spec.Mounts {
 		keep := !m.ReadOnly && spec.Kind != sandbox.KindPool
-		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: keep, File: isProgram(&m)})
+		copies = append(copies, copied{Source: m.Source, Target: m.Target, Keep: keep, File: isProgram(&m), Volume: onVolume(spec, &m, s)})
 	}
 	return copies
 }

@@ -54,7 +54,10 @@ func (i *Instance) start(ctx context.Context) (err error) {
 	if err := i.copyIn(ctx); err != nil {
 		return errors.Join(err, i.endPodNow(ctx))
 	}
-	return i.setPhase(ctx, phaseRunning)
+	return i.advance(ctx, func(l *coordinationv1.Lease) {
+		l.Annotations[notePhase] = phaseRunning
+		setFilled(l)
+	})
 }
 
 // remake makes another pod when those before are gone.
@@ -143,11 +146,19 @@ func (i *Instance) discard(ctx context.Context) error {
 	if err := i.endPods(ctx, graceSeconds*time.Second); err != nil {
 		return err
 	}
+	return i.removeLease(ctx)
+}
+
+// removeLease removes the Lease, with a claim that was made for it and never filled.
+func (i *Instance) removeLease(ctx context.Context) error {
 	c, err := i.runtime.cluster()
 	if err != nil {
 		return err
 	}
 	lease := i.current()
+	if err := i.discardVolume(ctx, c); err != nil {
+		return err
+	}
 	if err := c.remove(ctx, leases, lease.Name, lease.UID, 0); err != nil {
 		return err
 	}
@@ -204,9 +215,13 @@ func notGone(pod string, err error) error {
 	return errhint.With(fmt.Errorf("pod %s is not gone: %w", pod, err), "look at what holds it: kubectl get pod -o yaml; if its node is lost, delete the Node, or taint it out-of-service")
 }
 
-// Sweep ends the pods of a sandbox whose Lease is gone.
+// Sweep ends the pods of a sandbox whose Lease is gone, and removes its volume if the
+// workspace was removed for good.
 func (r *Runtime) Sweep(ctx context.Context, name string) error {
 	if err := r.endPods(ctx, name, 0); err != nil {
+		return fmt.Errorf("sandbox %q: %w", name, err)
+	}
+	if err := r.sweepVolume(ctx, name); err != nil {
 		return fmt.Errorf("sandbox %q: %w", name, err)
 	}
 	return nil

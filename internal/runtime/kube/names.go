@@ -21,8 +21,10 @@ const (
 	noteCopies   = "atoll.dev/copies"   // directories that are copied in and out, as JSON
 	noteNonce    = "atoll.dev/nonce"
 	noteImage    = "atoll.dev/image"
-	noteSaved    = "atoll.dev/saved" // when the copies were last brought home
-	noteEnded    = "atoll.dev/ended" // why the cluster ended the pod, and what became of the copies
+	noteSaved    = "atoll.dev/saved"  // when the copies were last brought home
+	noteVolume   = "atoll.dev/volume" // of a Lease: whether its claim was filled
+	noteSource   = "atoll.dev/source" // of a claim: the host directory whose copy it has
+	noteEnded    = "atoll.dev/ended"  // why the cluster ended the pod, and what became of the copies
 )
 
 // namePrefix begins the names of our objects.

@@ -67,6 +67,9 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{spread()},
 		},
 	}
+	if hasVolume(pod) {
+		pod.Spec.SecurityContext.FSGroup, pod.Spec.SecurityContext.FSGroupChangePolicy = &account.gid, new(corev1.FSGroupChangeOnRootMismatch)
+	}
 	if s.RuntimeClass != "" {
 		pod.Spec.RuntimeClassName = &s.RuntimeClass
 	}

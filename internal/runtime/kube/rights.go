@@ -44,10 +44,10 @@ func (r *right) String() string {
 var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 
 // examineRights names each verb that these credentials lack.
-func (c *cluster) examineRights(ctx context.Context) []sandbox.Finding {
+func (c *cluster) examineRights(ctx context.Context, volumes bool) []sandbox.Finding {
 	var found []sandbox.Finding
 	asked := 0
-	for _, right := range rights(false) {
+	for _, right := range rights(volumes) {
 		var missing []string
 		for _, verb := range right.verbs {
 			asked++

@@ -50,11 +50,11 @@ func (i *Instance) hasCopies(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && !over && lease.Annotations[notePhase] == phaseRunning && lease.Annotations[notePod] == pod.Name && keepsAny(lease)
 }
 
-// keepsAny reports whether a sandbox has copies that are brought back.
+// keepsAny reports whether a sandbox has copies that are brought back, and go with the pod.
 func keepsAny(lease *coordinationv1.Lease) bool {
 	copies, err := copiesIn(lease)
 	for _, c := range copies {
-		if c.Keep && err == nil {
+		if c.Keep && !c.Volume && err == nil {
 			return true
 		}
 	}

@@ -43,6 +43,11 @@ func volumesOf(spec *sandbox.Spec, s *kubekeys.Settings) (volumes []corev1.Volum
 			add("copy-"+strconv.Itoa(i), path.Dir(m.Target), false, onDisk(resource.MustParse(programSize)))
 			continue
 		}
+		if onVolume(spec, &m, s) {
+			volumes = append(volumes, claimVolume())
+			mounts = append(mounts, corev1.VolumeMount{Name: volumeName, MountPath: m.Target})
+			continue
+		}
 		add("copy-"+strconv.Itoa(i), m.Target, false, onDisk(room))
 	}
 	for i, t := range spec.Tmpfs {

@@ -93,7 +93,7 @@ func judge(pod *corev1.Pod, waited time.Duration) (running bool, why error) {
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable && waited > unschedulableTimeout {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable && waited > schedulingTimeout(condition.Message) {
 			return false, unschedulable(condition.Message)
 		}
 	}
@@ -159,7 +159,7 @@ func endOf(pod *corev1.Pod) string {
 
 // notInTime explains a pod that is not running after the start's time limit.
 func (r *Runtime) notInTime(ctx context.Context, c *cluster, pod *corev1.Pod) error {
-	if _, why := judge(pod, unschedulableTimeout+1); why != nil {
+	if _, why := judge(pod, volumeTimeout+1); why != nil {
 		return why
 	}
 	reason := c.lastWarning(ctx, pod)

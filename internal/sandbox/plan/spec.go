@@ -37,6 +37,7 @@ func (p *Plan) fillSpec(r Request) error {
 		Account:    r.Account,
 		ConfigHash: policy.ConfigHash(p.Agent.Sandbox, dirs),
 		MountsHash: policy.MountsHash(p.Mounts),
+		Temporary:  r.Temporary,
 
 		Image:        docker.Image,
 		Workdir:      docker.Workdir,

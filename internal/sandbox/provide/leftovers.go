@@ -233,7 +233,27 @@ func (a *Installation) discardOld(ctx context.Context, entry *sandbox.Entry, dis
 	if !ok || !discard || entry.SessionKey != "" && !isCopy(entry) {
 		return workspace.Report{}, nil
 	}
-	return workspace.Report{Discarded: true}, workspace.Remove(ctx, layout)
+	if err := workspace.Remove(ctx, layout); err != nil {
+		return workspace.Report{Discarded: true}, err
+	}
+	return workspace.Report{Discarded: true}, a.removeVolume(ctx, entry)
+}
+
+// removeVolume removes the volume on which a cluster keeps the copy of a sandbox, when the
+// sandbox and its copy on this host are gone.
+func (a *Installation) removeVolume(ctx context.Context, entry *sandbox.Entry) error {
+	settings, _ := a.Config.Kubernetes().Settings()
+	if settings.WorkspaceVolume == nil || entry.Backend != BackendKubernetes && entry.Backend != "" {
+		return nil
+	}
+	rt, err := a.Manager.Runtime(ctx, BackendKubernetes)
+	if err != nil {
+		return err
+	}
+	if s, ok := rt.(sandbox.Sweeper); ok {
+		return s.Sweep(ctx, entry.RuntimeName())
+	}
+	return nil
 }
 
 // isTemporary tells whether a copy ends with its sandbox.
