@@ -55,7 +55,7 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
+			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: deadlineOf(spec), AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
 			ServiceAccountName: s.ServiceAccount, PriorityClassName: s.PriorityClass, NodeSelector: s.NodeSelector, Tolerations: tolerations(s),
 			HostUsers: &hostUsers, TerminationGracePeriodSeconds: new(int64(s.TerminationGraceSec)), Hostname: hostname(spec.Host()),
 			DNSPolicy: corev1.DNSNone, DNSConfig: dnsOf(spec), HostAliases: aliases(spec.ExtraHosts),

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/hostpath"
@@ -38,6 +39,7 @@ func (p *Plan) fillSpec(r Request) error {
 		ConfigHash: policy.ConfigHash(p.Agent.Sandbox, dirs),
 		MountsHash: policy.MountsHash(p.Mounts),
 		Temporary:  r.Temporary,
+		MaxAge:     maxAge(p.owner()),
 
 		Image:        docker.Image,
 		Workdir:      docker.Workdir,
@@ -212,4 +214,13 @@ func (p *Plan) Pin() error {
 		p.Spec.Mounts[i].Device, p.Spec.Mounts[i].Inode = facts.Device, facts.Inode
 	}
 	return nil
+}
+
+// maxAge is how old sandboxes of an agent may get. Those that programs make have a deadline
+// of their own.
+func maxAge(agent *config.Agent) time.Duration {
+	if agent.ID == config.APIAgent {
+		return 0
+	}
+	return time.Duration(agent.Sandbox.Prune.MaxAgeDays) * 24 * time.Hour
 }

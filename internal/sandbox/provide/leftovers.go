@@ -239,11 +239,23 @@ func (a *Installation) discardOld(ctx context.Context, entry *sandbox.Entry, dis
 	return workspace.Report{Discarded: true}, a.removeVolume(ctx, entry)
 }
 
+// backendOf is the backend of an entry; that of its agent, if it was made of a copy.
+func (a *Installation) backendOf(entry *sandbox.Entry) string {
+	if entry.Backend != "" {
+		return entry.Backend
+	}
+	agent, err := a.Config.Resolve(entry.AgentID)
+	if err != nil {
+		return ""
+	}
+	return agent.Sandbox.Backend
+}
+
 // removeVolume removes the volume on which a cluster keeps the copy of a sandbox, when the
 // sandbox and its copy on this host are gone.
 func (a *Installation) removeVolume(ctx context.Context, entry *sandbox.Entry) error {
 	settings, _ := a.Config.Kubernetes().Settings()
-	if settings.WorkspaceVolume == nil || entry.Backend != BackendKubernetes && entry.Backend != "" {
+	if settings.WorkspaceVolume == nil || a.backendOf(entry) != BackendKubernetes {
 		return nil
 	}
 	rt, err := a.Manager.Runtime(ctx, BackendKubernetes)
