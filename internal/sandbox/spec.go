@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/sandbox/overlay"
 )
@@ -32,9 +31,9 @@ type Spec struct {
 	Settings map[string]string `json:"-"`
 	// Temporary says that the private copy of the workspace ends with the sandbox.
 	Temporary bool `json:"-"`
-	// MaxAge is how old the sandbox may get; 0 is no limit. Prune removes it then; machinery
+	// MaxAgeSec is how old the sandbox may get, in seconds; 0 is no limit. Prune removes it then; machinery
 	// that outlives the gateway ends it by itself a while later.
-	MaxAge time.Duration
+	MaxAgeSec int64
 
 	Image        string
 	Hostname     string // "" is Name

@@ -11,15 +11,15 @@ import (
 )
 
 func TestDeadlineOfPods(t *testing.T) {
-	week := 7 * 24 * time.Hour
+	const hour, week = 60 * 60, 7 * 24 * 60 * 60
 	for _, c := range []struct {
 		spec sandbox.Spec
-		want time.Duration // 0: none
+		want int64 // 0: none
 	}{
-		{sandbox.Spec{}, 0}, {sandbox.Spec{MaxAge: week}, week + time.Hour}, {sandbox.Spec{MaxAge: week, Kind: sandbox.KindPool}, 2*week + time.Hour},
+		{sandbox.Spec{}, 0}, {sandbox.Spec{MaxAgeSec: week}, week + hour}, {sandbox.Spec{MaxAgeSec: week, Kind: sandbox.KindPool}, 2*week + hour},
 	} {
 		got := deadlineOf(&c.spec)
-		if (got == nil) != (c.want == 0) || got != nil && time.Duration(*got)*time.Second != c.want {
+		if (got == nil) != (c.want == 0) || got != nil && *got != c.want {
 			t.Errorf("%+v: %v", c.spec, got)
 		}
 	}
@@ -31,7 +31,7 @@ func TestDeadline(t *testing.T) {
 	c := clustertest.Shared(t)
 	r := testRuntime(t, clusterSettings(t))
 	spec := smallSpec("old")
-	spec.MaxAge = 24 * time.Hour
+	spec.MaxAgeSec = 24 * 60 * 60
 	inst, _ := started(t, r, spec)
 	if seconds := inst.currentPod().Spec.ActiveDeadlineSeconds; seconds == nil || *seconds != 25*60*60 {
 		t.Errorf("its deadline is %v", seconds)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -108,7 +107,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 		cpus: 1.5, ulimits: {nofile: {soft: 1, hard: 2}, core: 0}, dns: ["192.0.2.53"], extraHosts: ["x:192.0.2.1"],
 	}}}}}`)
 	want := &sandbox.Spec{
-		Name: p.Spec.Name, ScopeKey: "agent:main", AgentID: "main", ConfigHash: p.Spec.ConfigHash, MountsHash: p.Spec.MountsHash, Settings: p.Spec.Settings, MaxAge: 7 * 24 * time.Hour,
+		Name: p.Spec.Name, ScopeKey: "agent:main", AgentID: "main", ConfigHash: p.Spec.ConfigHash, MountsHash: p.Spec.MountsHash, Settings: p.Spec.Settings, MaxAgeSec: 7 * 24 * 60 * 60,
 		Image: "img:1", Workdir: "/w", User: "1234:2345", Env: map[string]string{"A": "b"}, SetupCommand: p.Agent.Sandbox.Docker.SetupCommand,
 		Tmpfs: []sandbox.Tmpfs{{Target: "/tmp", Options: "size=1m"}, {Target: "/run"}}, Network: "bridge", CapDrop: []string{"NET_RAW"},
 		DNS: []string{"192.0.2.53"}, ExtraHosts: []string{"x:192.0.2.1"},

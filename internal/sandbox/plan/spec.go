@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/hostpath"
@@ -39,7 +38,7 @@ func (p *Plan) fillSpec(r Request) error {
 		ConfigHash: policy.ConfigHash(p.Agent.Sandbox, dirs),
 		MountsHash: policy.MountsHash(p.Mounts),
 		Temporary:  r.Temporary,
-		MaxAge:     maxAge(p.owner()),
+		MaxAgeSec:  maxAgeSec(p.owner()),
 
 		Image:        docker.Image,
 		Workdir:      docker.Workdir,
@@ -216,11 +215,11 @@ func (p *Plan) Pin() error {
 	return nil
 }
 
-// maxAge is how old sandboxes of an agent may get. Those that programs make have a deadline
+// maxAgeSec is how old sandboxes of an agent may get, in seconds. Those that programs make have a deadline
 // of their own.
-func maxAge(agent *config.Agent) time.Duration {
+func maxAgeSec(agent *config.Agent) int64 {
 	if agent.ID == config.APIAgent {
 		return 0
 	}
-	return time.Duration(agent.Sandbox.Prune.MaxAgeDays) * 24 * time.Hour
+	return int64(agent.Sandbox.Prune.MaxAgeDays) * 24 * 60 * 60
 }
