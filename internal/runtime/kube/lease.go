@@ -21,6 +21,7 @@ const (
 	phaseCreating = "creating" // a pod is being made
 	phaseCreated  = "created"  // the pod runs, and the sandbox is not started
 	phaseRunning  = "running"
+	phaseEnding   = "ending"  // its copies are home, and a process of ours ends the pod
 	phaseStopped  = "stopped" // it has no pod
 )
 
@@ -100,7 +101,7 @@ func stateOf(lease *coordinationv1.Lease, pod *corev1.Pod) sandbox.State {
 		if alive {
 			return sandbox.StateCreated
 		}
-	case phaseRunning:
+	case phaseRunning, phaseEnding:
 		if alive {
 			return sandbox.StateRunning
 		}

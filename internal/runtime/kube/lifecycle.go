@@ -103,7 +103,10 @@ func (i *Instance) halt(ctx context.Context, grace time.Duration, orderly bool) 
 	if err := i.endPods(ctx, grace); err != nil {
 		return err
 	}
-	return i.setPhase(ctx, phaseStopped)
+	return i.noteLease(ctx, func(l *coordinationv1.Lease) {
+		l.Annotations[notePhase] = phaseStopped
+		delete(l.Annotations, noteEnded)
+	})
 }
 
 // save brings the copies back. Unless it is done in order, a sandbox that does not answer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -53,12 +54,13 @@ func (i *Instance) hasCopies(pod *corev1.Pod) bool {
 // keepsAny reports whether a sandbox has copies that are brought back, and go with the pod.
 func keepsAny(lease *coordinationv1.Lease) bool {
 	copies, err := copiesIn(lease)
-	for _, c := range copies {
-		if c.Keep && !c.Volume && err == nil {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(copies, func(c copied) bool { return c.Keep && !c.Volume })
+}
+
+// fetchesAny reports whether a sandbox has copies that are brought back in order.
+func fetchesAny(lease *coordinationv1.Lease) bool {
+	copies, err := copiesIn(lease)
+	return err == nil && slices.ContainsFunc(copies, func(c copied) bool { return c.Keep })
 }
 
 // bringHome fetches the copies of a pod within its time, and notes in the Lease why it ends
@@ -140,12 +142,15 @@ func (i *Instance) keepFiles(ctx context.Context, m *machine.Machine) error {
 	return nil
 }
 
-// noteHome notes that the copies are home: the guest need not wait any more.
+// noteHome notes that the copies are home: the guest need not wait any more, and no other
+// process need fetch them.
 func (i *Instance) noteHome(ctx context.Context, m *machine.Machine) error {
-	if !keepsAny(i.current()) {
+	if !fetchesAny(i.current()) {
 		return nil
 	}
-	if err := i.noteLease(ctx, func(l *coordinationv1.Lease) { l.Annotations[noteSaved] = time.Now().UTC().Format(time.RFC3339Nano) }); err != nil {
+	if err := i.noteLease(ctx, func(l *coordinationv1.Lease) {
+		l.Annotations[noteSaved], l.Annotations[notePhase] = time.Now().UTC().Format(time.RFC3339Nano), phaseEnding
+	}); err != nil {
 		return err
 	}
 	if err := m.KeepFiles(ctx, 0); err != nil && !errors.Is(err, machine.ErrUnsupported) {
