@@ -113,9 +113,14 @@ func (l *wireDialer) get(ctx context.Context) (*wireConn, error) {
 // countBreak counts a wire that broke, unless its transport was lost and the guest kept
 // to the protocol.
 func (l *wireDialer) countBreak(broken *wireConn) {
-	if why := broken.Err(); why != nil || transportErr(broken.conn) == nil {
-		l.machine.countBreak(why)
+	why := broken.Err()
+	if why == nil && transportErr(broken.conn) != nil {
+		return
 	}
+	if why == nil {
+		why = endErr(broken.conn)
+	}
+	l.machine.countBreak(why)
 }
 
 // connectFirst dials if there was no wire yet, and reports whether it did.
@@ -193,6 +198,9 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 	}
 	if err != nil {
 		lost := transportErr(conn)
+		if ended := endErr(conn); ended != nil {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
 		conn.Close()
 		if lost != nil {
 			return nil, fmt.Errorf("%w: %w: %w: %w", ErrLost, ErrTransport, errRetryDial, lost)

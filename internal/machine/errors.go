@@ -55,6 +55,9 @@ var (
 type Transport interface {
 	// TransportErr returns why the bytes stopped, if the transport was the reason.
 	TransportErr() error
+	// EndErr returns why the bytes stopped, whatever the reason; nil if they did not, or
+	// nobody knows.
+	EndErr() error
 }
 
 // A Fenced connection names the epoch of the gateway that made it. A guest that a later
@@ -77,6 +80,14 @@ func (m *Machine) helloOn(conn net.Conn, kind wire.Kind) *wire.Hello {
 func transportErr(conn net.Conn) error {
 	if t, ok := conn.(Transport); ok {
 		return t.TransportErr()
+	}
+	return nil
+}
+
+// endErr returns why a connection ended; nil if nobody knows.
+func endErr(conn net.Conn) error {
+	if t, ok := conn.(Transport); ok {
+		return t.EndErr()
 	}
 	return nil
 }

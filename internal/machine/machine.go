@@ -209,8 +209,18 @@ func (m *Machine) countBreak(why error) {
 	tooMany := len(m.breaks) > m.options.MaxBreaks
 	m.mu.Unlock()
 	if tooMany {
-		_ = m.markBroken(errors.New("its wire broke too often"))
+		_ = m.markBroken(tooManyBreaks(why))
 	}
+}
+
+// tooManyBreaks is the error of a wire that broke too often, and why it did at last. It does
+// not wrap that: the wire is not dialled again.
+func tooManyBreaks(why error) error {
+	text := "its wire broke too often"
+	if why != nil {
+		text += ": " + why.Error()
+	}
+	return errors.New(text)
 }
 
 func (m *Machine) nextEpoch() uint64 {

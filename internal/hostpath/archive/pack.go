@@ -3,7 +3,6 @@ package archive
 import (
 	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -127,7 +126,7 @@ func (p *packer) file(root *os.Root, name, full string) error {
 		return err
 	}
 	_, err = io.CopyN(p.archive, f, info.Size())
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { //nolint:errorlint // that of CopyN, and not one of the archive's writer
 		return fmt.Errorf("%s became shorter while it was read", name)
 	}
 	return err

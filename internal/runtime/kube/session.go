@@ -105,12 +105,21 @@ func (s *session) run(ctx context.Context, executor remotecommand.Executor, conn
 	words := &tailbuf.Writer{Most: maxComplaint}
 	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: conn, Stdout: &stdout{conn, s}, Stderr: words})
 	if left, ok := errors.AsType[exec.CodeExitError](err); ok {
-		s.setCause(fmt.Errorf("the guest's bridge ended with %d: %s", left.Code, short(string(words.Bytes()))))
+		s.setCause(bridgeEnded(left.Code, short(string(words.Bytes()))))
 		return
 	}
 	// Without an error the bridge has found its input ended, which is the transport's doing
 	// (guest.BridgeMany), or the exec has reported no exit code.
 	s.setCause(&transportError{explain(err)})
+}
+
+// bridgeEnded is the end of the program that carries the wire into the pod. It has the user
+// of the sandbox, whose processes can end it.
+func bridgeEnded(code int, words string) error {
+	if code == 128+int(unix.SIGKILL) {
+		return errors.New("the guest's bridge was killed, as processes of the sandbox and a lack of memory can do")
+	}
+	return fmt.Errorf("the guest's bridge ended with %d: %s", code, words)
 }
 
 // setCause keeps the first reason for the end of the session.
@@ -223,7 +232,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, errors.Join(os.ErrDeadlineExceeded, err)
 	}
 	if err != nil {
-		err = errors.Join(c.TransportErr(), err)
+		err = errors.Join(c.EndErr(), err)
 	}
 	return n, err
 }
@@ -236,15 +245,23 @@ func (c *conn) TransportErr() error {
 	case c.session.alive():
 		return nil
 	}
-	select {
-	case <-c.session.over:
-	case <-time.After(endedTimeout):
-	}
-	lost, _ := errors.AsType[*transportError](c.session.cause())
+	lost, _ := errors.AsType[*transportError](c.EndErr())
 	if lost == nil {
 		return nil
 	}
 	return lost
+}
+
+// EndErr implements machine.Transport: it is why the session is over; nil while it is not.
+func (c *conn) EndErr() error {
+	if c.session.alive() {
+		return nil
+	}
+	select {
+	case <-c.session.over:
+	case <-time.After(endedTimeout):
+	}
+	return c.session.cause()
 }
 
 // socketPair returns two connections that are each other's peers.
