@@ -3,7 +3,7 @@ package ownnet
 import (
 	"encoding/binary"
 	"errors"
-	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,25 +26,37 @@ func decode(b []byte) request {
 	return r
 }
 
-// ServeFirst is the first child: it brings the loopback interface up, sends the namespaces,
-// and makes sockets until the guest ends.
-func ServeFirst(enableLoopback func() error) error {
-	if err := enableLoopback(); err != nil {
+// ServeFirst is the first child: it prepares the namespaces, sends them, and makes sockets
+// until the guest ends, without the capabilities that it prepared them with.
+func ServeFirst(prepare func() error) error {
+	if err := prepare(); err != nil {
 		return answer(err)
 	}
-	user, err := os.Open("/proc/self/ns/user")
-	if err != nil {
-		return answer(err)
+	var fds []int
+	for _, name := range []string{"user", "net", "mnt"} {
+		fd, err := unix.Open("/proc/self/ns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return answer(err)
+		}
+		fds = append(fds, fd)
 	}
-	network, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return answer(err)
-	}
-	if err := answer(nil, int(user.Fd()), int(network.Fd())); err != nil {
+	if err := answer(nil, fds...); err != nil {
 		return err
 	}
-	_ = errors.Join(user.Close(), network.Close())
-	return Serve()
+	return serveUnprivileged()
+}
+
+// serveUnprivileged executes this program again: each thread then has the capabilities that
+// are left in the ambient set of this one.
+func serveUnprivileged() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, capability := range []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN} {
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, capability, 0, 0); err != nil {
+			return err
+		}
+	}
+	return unix.Exec("/proc/self/exe", []string{"atoll-guest", Verb, Again}, nil)
 }
 
 // Serve makes sockets until the guest ends.

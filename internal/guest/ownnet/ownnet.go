@@ -1,8 +1,8 @@
 // Package ownnet gives the processes of a sandbox a network namespace of their own, where
-// the engine has started the guest in another and gives it no capability. A process with
-// several threads cannot enter a user namespace, so the guest stays where it is: a child
-// of it is born in new namespaces, brings the loopback interface up, and makes sockets
-// there for the guest. The processes that the guest starts join the namespaces. They can
+// the engine has started the guest in another and gives it no capability, and a mount
+// namespace, in which files of the kernel are hidden. A process with several threads cannot
+// enter a user namespace, so the guest stays where it is: a child of it is born in new
+// namespaces, brings the loopback interface up, and makes sockets there for the guest. The processes that the guest starts join the namespaces. They can
 // end that child, which is then started again.
 package ownnet
 
@@ -30,7 +30,7 @@ const answerTimeout = 2 * time.Second
 
 // Namespace is the network of a sandbox's processes.
 type Namespace struct {
-	User, Net int // descriptors of the namespaces
+	User, Net, Mount int // descriptors of the namespaces
 
 	tables map[string]*os.File // the kernel's lists of sockets, by their names
 
@@ -51,11 +51,11 @@ func Make() (*Namespace, error) {
 		return nil, fmt.Errorf("namespaces: %w", err)
 	}
 	n := &Namespace{control: ours}
-	got, err := n.receive(2)
+	got, err := n.receive(3)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	n.User, n.Net = got[0], got[1]
+	n.User, n.Net, n.Mount = got[0], got[1], got[2]
 	n.tables, err = openTables(pid)
 	return n, err
 }
@@ -85,10 +85,10 @@ func start(control int) (int, error) {
 	return syscall.ForkExec("/proc/self/exe", []string{"atoll-guest", Verb}, &syscall.ProcAttr{
 		Files: []uintptr{0, 1, 2, uintptr(control)},
 		Sys: &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
+			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
-			AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE},
+			AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_NET_BIND_SERVICE},
 		},
 	})
 }

@@ -94,7 +94,10 @@ func newChildProgram(attr *Attr) (*childProgram, error) {
 	s.enterGroups(attr.Groups)
 	free := s.files(attr)
 	s.waitForByte(attr.WaitFD, free)
-	s.join(&attr.Join)
+	if err := s.join(&attr.Join); err != nil {
+		s.release()
+		return nil, err
+	}
 	s.keepCapabilities(&attr.Isolation)
 	for i := range attr.Limits {
 		s.add(StageLimit, unix.SYS_PRLIMIT64, 0, uintptr(attr.Limits[i].Resource), s.limit(&attr.Limits[i]))

@@ -59,7 +59,7 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 			ServiceAccountName: s.ServiceAccount, PriorityClassName: s.PriorityClass, NodeSelector: s.NodeSelector, Tolerations: tolerations(s),
 			HostUsers: &hostUsers, TerminationGracePeriodSeconds: new(int64(s.TerminationGraceSec)), Hostname: hostname(spec.Host()),
 			DNSPolicy: corev1.DNSNone, DNSConfig: dnsOf(spec), HostAliases: aliases(spec.ExtraHosts),
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			SecurityContext: podSecurityContext(),
 			InitContainers:  []corev1.Container{installer(s)},
 			Containers:      []corev1.Container{container(spec, s, account, mounts)},
 			Volumes:         volumes,
@@ -77,6 +77,15 @@ func template(spec *sandbox.Spec, s *kubekeys.Settings) (*corev1.Pod, error) {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	return pod, nil
+}
+
+// podSecurityContext is that of all containers of a pod. Shared memory that no process uses
+// any more is freed: it counts against the limit, and killing processes would not free it.
+func podSecurityContext() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		Sysctls: []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}},
+	}
 }
 
 // spread lets sandboxes be on all nodes alike, so that a lost one takes few along.
