@@ -45,7 +45,7 @@ func (c *cluster) checkRuntimeClass(ctx context.Context, name string) error {
 
 // specGaps are the gaps that need no look at the cluster.
 func (r *Runtime) specGaps(spec *sandbox.Spec) (gaps []sandbox.Gap) {
-	for _, check := range []func(*sandbox.Spec) []sandbox.Gap{kindGaps, mountGaps, targetGaps, profileGaps, limitGaps, userGaps} {
+	for _, check := range []func(*sandbox.Spec) []sandbox.Gap{kindGaps, mountGaps, targetGaps, tmpfsGaps, profileGaps, limitGaps, userGaps} {
 		gaps = append(gaps, check(spec)...)
 	}
 	return append(append(gaps, networkGaps(spec, &r.settings)...), pidsGaps(spec, &r.settings)...)

@@ -34,6 +34,7 @@ type arena struct {
 	t       *testing.T
 	dir     string // of the test, on the host
 	runtime sandbox.Runtime
+	home    *cell // serves the attacks that leave a sandbox as it was; nil: each has its own
 }
 
 func newArena(t *testing.T, s Subject) *arena {
@@ -50,6 +51,8 @@ func newArena(t *testing.T, s Subject) *arena {
 	a.write("host/canary", canaryWords, 0o644)
 	a.write("readonly/canary", canaryWords, 0o666)
 	a.write("workspace/attack", string(Attack(t)), 0o755)
+	a.write("workspace/script", "#!/proc/self/exe\n", 0o755)
+	a.write("workspace/script2", "#!/.atoll/guest pass\n", 0o755)
 	a.runtime = s.Open(t, a.path("state"))
 	t.Cleanup(a.sweep)
 	return a
@@ -107,16 +110,20 @@ func (a *arena) spec(changes ...func(*sandbox.Spec)) *sandbox.Spec {
 	s := &sandbox.Spec{
 		Name: "atoll-escape-" + strings.ToLower(rand.Text()[:12]), ScopeKey: "agent:main", AgentID: "main", Backend: a.Backend, ConfigHash: "hash", MountsHash: "mounts",
 		Image: a.Image, User: a.User, Workdir: workdir, ReadOnlyRoot: true, Network: "none", CapDrop: []string{"ALL"},
-		Tmpfs: []sandbox.Tmpfs{{Target: "/tmp"}},
-		Mounts: []sandbox.Mount{
-			{Source: a.path("workspace"), Target: workdir, Kind: sandbox.MountWorkspace},
-			{Source: a.path("readonly"), Target: "/agent", ReadOnly: true, Kind: sandbox.MountAgent},
-		},
+		Tmpfs:  []sandbox.Tmpfs{{Target: "/tmp"}},
+		Mounts: []sandbox.Mount{{Source: a.path("workspace"), Target: workdir, Kind: sandbox.MountWorkspace, Enclosed: a.Copies}},
+	}
+	if !a.Copies {
+		s.Mounts = append(s.Mounts, a.readOnlyMount())
 	}
 	for _, change := range changes {
 		change(s)
 	}
 	return s
+}
+
+func (a *arena) readOnlyMount() sandbox.Mount {
+	return sandbox.Mount{Source: a.path("readonly"), Target: "/agent", ReadOnly: true, Kind: sandbox.MountAgent}
 }
 
 // cell is a running sandbox.
@@ -127,13 +134,30 @@ type cell struct {
 	machine  *machine.Machine
 }
 
+// in is the arena for another test. A home that was given serves it.
+func (a *arena) in(t *testing.T, home *cell) *arena {
+	t.Helper()
+	here := *a
+	here.t, here.home = t, home
+	return &here
+}
+
+// start makes a sandbox run, or returns the home if it is to be as usual.
 func (a *arena) start(changes ...func(*sandbox.Spec)) *cell {
 	a.t.Helper()
+	if a.home != nil && len(changes) == 0 {
+		return a.atHome()
+	}
 	c, err := a.tryStart(a.spec(changes...))
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return c
+}
+
+// atHome is the home for this test.
+func (a *arena) atHome() *cell {
+	return &cell{a, a.home.spec, a.home.instance, a.home.machine}
 }
 
 func (a *arena) tryStart(spec *sandbox.Spec) (*cell, error) {

@@ -39,6 +39,12 @@ type Subject struct {
 	// GuestFilesOpen says that User can write the guest's files in /proc: it is root,
 	// and the runtime cannot make them read-only.
 	GuestFilesOpen bool
+	// Copies says that sandboxes have copies of the host's directories and nothing else
+	// of them, and no user 0. Attacks that need more must be refused what they need.
+	Copies bool
+	// BridgeInside says that the host reaches the guest through a process of User, which
+	// the others can end: who does so again and again breaks the own sandbox.
+	BridgeInside bool
 }
 
 // Steps makes only the attacks that one sandbox takes unharmed.

@@ -2,9 +2,11 @@ package escapetest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/machine"
@@ -143,7 +145,28 @@ func killedProbe(a *arena) {
 			break
 		}
 	}
+	if a.BridgeInside {
+		c.wantBridgeKilled()
+	}
 	stop()
 	<-done
-	c.alive()
+	if !a.BridgeInside {
+		c.alive()
+	}
+}
+
+// wantBridgeKilled checks that the sandbox becomes broken, and says by what.
+func (c *cell) wantBridgeKilled() {
+	c.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := c.machine.Ping(c.t.Context())
+		switch {
+		case errors.Is(err, machine.ErrBroken) && strings.Contains(err.Error(), "bridge was killed"):
+			c.t.Log(err)
+			return
+		case errors.Is(err, machine.ErrBroken) || time.Now().After(deadline):
+			c.t.Errorf("the sandbox does not break with its reason: %v", err)
+			return
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // step is an attack that leaves the sandbox as it was.
@@ -20,6 +22,8 @@ type step struct {
 	needs []int
 	// byRoot is promised only by sandboxes that root of the host has made.
 	byRoot bool
+	// mounted is a read-only directory of the host.
+	mounted bool
 	// files are the guest's in /proc, which a runtime may leave open to root inside.
 	files bool
 }
@@ -55,7 +59,7 @@ var steps = []step{
 	{name: "exe overwrite", args: same("exe-overwrite")},
 	{name: "leaked descriptors", args: canaryFile("descriptors"), control: canaryFile("descriptors")},
 	{name: "masked paths", args: same("masked-paths"), control: same("masked-paths"), needs: []int{unix.CAP_SYS_ADMIN}},
-	{name: "hard links of a read-only mount", args: same("hard-link", "/agent/canary", workdir+"/linked"),
+	{name: "hard links of a read-only mount", mounted: true, args: same("hard-link", "/agent/canary", workdir+"/linked"),
 		control: func(c *cell) []string { return []string{"hard-link", c.path("victim"), c.path("linked")} }},
 	{name: "set-user-ID files in a directory of the host", args: same("set-id", workdir), control: func(c *cell) []string { return []string{"set-id", c.path("host")} }},
 	{name: "socket families", args: same("socket-families"), control: same("socket-families"), needs: []int{unix.CAP_NET_RAW}},
@@ -69,21 +73,27 @@ func canaryFile(attack string) func(*cell) []string {
 }
 
 func runSteps(t *testing.T, s Subject) {
-	home := newArena(t, s).start()
+	newArena(t, s).start().try(t, steps)
+}
+
+// try makes the attacks in one sandbox.
+func (home *cell) try(t *testing.T, steps []step) {
+	t.Helper()
 	for _, step := range steps {
-		if step.byRoot && os.Geteuid() != 0 || step.files && s.GuestFilesOpen {
+		if step.byRoot && os.Geteuid() != 0 || step.files && home.GuestFilesOpen {
 			continue
 		}
 		t.Run(step.name, func(t *testing.T) {
-			c := *home
-			here := *c.arena
-			here.t = t
-			c.arena = &here
-			c.refused(step.args(&c)...)
+			c := home.in(t, home).atHome()
+			if step.mounted && c.Copies {
+				c.wantGap(func(s *sandbox.Spec) { s.Mounts = append(s.Mounts, c.readOnlyMount()) })
+				return
+			}
+			c.refused(step.args(c)...)
 			c.wantCanary("readonly")
 			if step.control != nil && mayControl(step.needs) {
 				c.write("victim", canaryWords, 0o666)
-				if out, code := outside(t, c.dir, step.control(&c)...); code != 1 {
+				if out, code := outside(t, c.dir, step.control(c)...); code != 1 {
 					t.Errorf("without walls no step works either (%d): this test cannot fail\n%s", code, out)
 				}
 			}
@@ -91,9 +101,7 @@ func runSteps(t *testing.T, s Subject) {
 		})
 	}
 	t.Run("the canary", func(t *testing.T) {
-		c := *home.arena
-		c.t = t
-		c.wantCanary("host")
+		home.in(t, home).wantCanary("host")
 	})
 }
 

@@ -219,3 +219,17 @@ func strayWrites(a *attempts, args []string) {
 		a.try("any directory", errors.New("none seen"))
 	}
 }
+
+// held is how much the files in a directory hold.
+func held(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}

@@ -90,6 +90,9 @@ func main() {
 	case "hello": // what forge-wire sends, for a host that may
 		_, _ = os.Stdout.Write(forgedHello())
 		return
+	case "held": // how much the files in a directory hold
+		fmt.Println("held", held(os.Args[2]))
+		return
 	case "child": // what namespaces starts: being alive is enough
 		return
 	case "wait": // what forks starts: until the other end is closed
