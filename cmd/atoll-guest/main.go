@@ -17,7 +17,7 @@ import (
 )
 
 const usage = `usage:
-  atoll-guest init --socket PATH [--trust-uid] [--listener FD] [--own-network] [--no-namespaces]
+  atoll-guest init --socket PATH [--trust-uid] [--listener FD] [--own-network] [--no-namespaces] [--reattach TIME]
                    [--quota-dir PATH… --quota-upper PATH=MERGED… --quota-size N --quota-files N --quota-reserve N]
                                                  serve the host, as process 1
   atoll-guest setup                              build a sandbox of the Linux runtime, then serve inside
@@ -78,6 +78,7 @@ func serve(args []string) {
 	flags.IntVar(&options.Listener, "listener", 0, "an inherited `descriptor` that listens there")
 	flags.BoolVar(&options.OwnNetwork, "own-network", false, "give all processes a network namespace of their own")
 	flags.BoolVar(&options.NoNamespaces, "no-namespaces", false, "let no process make or enter namespaces")
+	flags.DurationVar(&options.Reattach, "reattach", 0, "how long a command runs on after its host was cut off (default 1m)")
 	flags.Int64Var(&options.Quota.Size, "quota-size", 0, "how many `bytes` the directories of the quota may hold")
 	flags.Int64Var(&options.Quota.Files, "quota-files", 0, "how many `files` they may hold")
 	flags.Int64Var(&options.Quota.Reserve, "quota-reserve", 0, "how many `bytes` must stay free on their disks")

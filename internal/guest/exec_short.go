@@ -78,7 +78,7 @@ func (s *server) awaitReattach(p *process, unbound bool) {
 	case unbound || p.resultUnwanted.Load(): // read after unread, as end sets it before it calls hasReader
 		s.endUnlessAttached(p, left, 0)
 	default:
-		s.endUnlessAttached(p, left, reattachTimeout)
+		s.endUnlessAttached(p, left, s.reattach)
 	}
 }
 

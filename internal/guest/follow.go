@@ -94,7 +94,7 @@ func (c *call) reattachTime(left <-chan struct{}) time.Duration {
 	case <-left:
 	}
 	if c.wire.over() && !c.wire.Ended(c.stream) {
-		return reattachTimeout
+		return c.server.reattach
 	}
 	return 0
 }

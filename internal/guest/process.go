@@ -16,7 +16,8 @@ const (
 	// outputTimeout is how long the end of output is awaited after a process has exited.
 	// It does not come if descendants hold the output open.
 	outputTimeout = 100 * time.Millisecond
-	// reattachTimeout is how long a process runs on after its wire broke.
+	// reattachTimeout is how long a process runs on after its wire broke, unless Options say
+	// otherwise.
 	reattachTimeout = 60 * time.Second
 	// defaultGrace is the time between SIGTERM and SIGKILL unless the request has one.
 	defaultGrace = 2 * time.Second

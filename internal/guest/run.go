@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -27,7 +28,9 @@ type Options struct {
 	// NoNamespaces refuses all processes but the guest to make and enter namespaces, where
 	// the engine's filter does not. OwnNetwork does so too.
 	NoNamespaces bool
-	Build        string // version that the guest reports to hosts
+	// Reattach is how long a process runs on after its wire broke; 0 is the default.
+	Reattach time.Duration
+	Build    string // version that the guest reports to hosts
 	// OpenFiles is the RLIMIT_NOFILE of the processes that the guest starts; the zero
 	// value leaves them the guest's own.
 	OpenFiles unix.Rlimit
@@ -54,7 +57,7 @@ func Run(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	s.openFiles = options.OpenFiles
+	s.openFiles, s.reattach = options.OpenFiles, cmp.Or(options.Reattach, reattachTimeout)
 	if options.OwnNetwork {
 		if err := s.leaveNetwork(); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +41,7 @@ type server struct {
 	shortExecs  atomic.Int64  // commands on direct connections that are waited for
 	unmasked    []unix.Signal // see spawn.Attr
 	openFiles   unix.Rlimit   // of new processes, see Options
+	reattach    time.Duration // see Options
 	join        spawn.Join    // namespaces of new processes
 	termination *termination
 	identity    identityOnce // whose sandbox it is, if it was made for a pool

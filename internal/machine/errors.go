@@ -16,6 +16,9 @@ var (
 	// ErrTransport is an ErrLost whose cause is not the guest but what lies between: a
 	// server that is away, or that has cut the connection.
 	ErrTransport = errors.New("the way to the sandbox is interrupted")
+	// ErrNodeLost is a sandbox whose machine does not answer or is gone, through no doing of
+	// the sandbox.
+	ErrNodeLost = errors.New("the node of the sandbox is lost")
 	// ErrBroken is a guest that does not keep to the protocol, or whose wire
 	// broke too often. It stays so: the sandbox must be recreated.
 	ErrBroken = errors.New("the sandbox is broken")

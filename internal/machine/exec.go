@@ -17,6 +17,9 @@ const (
 	// reattachTimeout is how long a guest that has a command may not answer. It is
 	// less than the time after which a guest ends a command without a host.
 	reattachTimeout = 45 * time.Second
+	// transportTimeout is the same for a guest that a transport leads to, which can be away
+	// for longer: see Transport.
+	transportTimeout = 2 * time.Minute
 	// startRetry is when the end of a command is requested again that had not
 	// started.
 	startRetry = 20 * time.Millisecond
@@ -148,10 +151,10 @@ func expired(ctx context.Context) bool {
 }
 
 // connectSameBoot returns a wire to the guest that has the command. A guest that
-// does not answer has reattachTimeout: it may be paused, or the way to it interrupted.
+// does not answer has some time: it may be paused, or the way to it interrupted.
 func (r *execCall) connectSameBoot(ctx context.Context) (*wireConn, error) {
 	wc, err := r.machine.control.get(ctx)
-	for deadline := time.Now().Add(reattachTimeout); r.boot != "" && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ErrTransport)) && time.Now().Before(deadline); {
+	for begin := time.Now(); r.boot != "" && time.Since(begin) < patienceFor(err); {
 		wc, err = r.machine.control.get(ctx)
 	}
 	if err != nil {
@@ -162,6 +165,17 @@ func (r *execCall) connectSameBoot(ctx context.Context) (*wireConn, error) {
 	}
 	r.boot = wc.boot
 	return wc, nil
+}
+
+// patienceFor is how long a wire may be lost with err.
+func patienceFor(err error) time.Duration {
+	switch {
+	case errors.Is(err, ErrTransport):
+		return transportTimeout
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return reattachTimeout
+	}
+	return 0
 }
 
 // execOnStream starts the command, or attaches to it, over a stream of one wire.

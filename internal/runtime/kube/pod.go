@@ -37,6 +37,9 @@ const (
 	graceSeconds = 3
 	// lostNodeSeconds is how long a pod stays bound to a node that is gone.
 	lostNodeSeconds = 30
+	// reattachTime is how long a command runs on while nothing leads to the guest: longer than
+	// the machine tries to get back to it.
+	reattachTime = "3m"
 	// idleCPU is requested where no limit of the CPU is configured, in thousandths.
 	idleCPU = 50
 )
@@ -123,7 +126,7 @@ func installerResources() corev1.ResourceRequirements {
 // container is the one in which the guest is process 1.
 func container(spec *sandbox.Spec, s *kubekeys.Settings, user account, mounts []corev1.VolumeMount) corev1.Container {
 	security := confined(user, spec.ReadOnlyRoot)
-	args := []string{guestTarget, "init", "--socket", socketTarget}
+	args := []string{guestTarget, "init", "--socket", socketTarget, "--reattach", reattachTime}
 	if s.SeccompProfile != "" {
 		security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &s.SeccompProfile}
 	}
