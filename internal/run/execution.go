@@ -124,7 +124,7 @@ func (c *execution) execute(ctx context.Context, sandbox Sandbox) (string, *Fail
 	events.Flush()
 	c.spoken = events.progress.text
 	if err != nil {
-		return "", c.failureFor(ctx, err, "sandbox_lost")
+		return "", c.failureFor(ctx, err, lossOf(err))
 	}
 	end := outcomeOf(c.variant, result, &out)
 	if end.selfReport.Usage == (envelope.Usage{}) {
@@ -165,8 +165,19 @@ func (c *execution) failureFor(ctx context.Context, err error, code string) *Fai
 		return fail("timeout", "the run was not done in time")
 	case ctx.Err() != nil:
 		return fail("cancelled", "the run was cancelled")
+	case errors.Is(err, machine.ErrNodeLost):
+		code = "interrupted"
 	}
 	return failureOf(err, code)
+}
+
+// lossOf returns the code of a run whose program's result cannot be had. One that was cut off
+// has not failed by itself.
+func lossOf(err error) string {
+	if errors.Is(err, machine.ErrTransport) {
+		return "interrupted"
+	}
+	return "sandbox_lost"
 }
 
 // resume ends a run that another process began. Without an answer it has failed.

@@ -247,6 +247,25 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A run whose node is lost, or that nothing leads to any more, has not failed by itself.
+func TestCutOff(t *testing.T) {
+	w := newWorld(t)
+	for code, causes := range map[string][]error{
+		"interrupted":  {machine.ErrTransport, machine.ErrNodeLost},
+		"sandbox_lost": {machine.ErrLost, machine.ErrBroken},
+	} {
+		for n, cause := range causes {
+			w.exec = func(context.Context, *machine.Command) (*machine.Result, error) {
+				return nil, fmt.Errorf("exec: %w", cause)
+			}
+			receipt, err := w.runner(nil).Run(t.Context(), request(fmt.Sprintf("%s-%d", strings.Map(plain, code), n)), nil)
+			if err != nil || receipt.Error == nil || receipt.Error.Code != code || !strings.Contains(receipt.Error.Message, cause.Error()) || receipt.Step != run.Over {
+				t.Errorf("%v: %+v (%+v), %v", cause, receipt, receipt.Error, err)
+			}
+		}
+	}
+}
+
 // plain makes an id of a name.
 func plain(r rune) rune {
 	if r < 'a' || r > 'z' {

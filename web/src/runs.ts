@@ -19,7 +19,7 @@ export const failures: Record<string, string> = {
   timeout: "It took longer than it may. Give it more time with timeoutSeconds.",
   budget: "Its budget was spent. Raise the budget of the request or of the account.",
   cancelled: "A person cancelled it.",
-  interrupted: "The gateway ended while it ran. Start it again.",
+  interrupted: "The gateway ended while it ran, or the node of its sandbox was lost. Start it again.",
   agent_failed: "Its program ended with an error. Its last output is in the timeline.",
   agent_error: "The agent said that it failed.",
   no_output: "Its program printed no answer.",

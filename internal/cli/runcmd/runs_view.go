@@ -183,7 +183,7 @@ func endOf(r *run.Receipt) error {
 		code = console.ExitTimeout
 	case "oom_killed":
 		code = console.ExitOutOfMemory
-	case "sandbox_failed", "workspace_failed", "sandbox_lost":
+	case "sandbox_failed", "workspace_failed", "sandbox_lost", "interrupted":
 		code = console.ExitNoSandbox
 	}
 	return console.WithCode(code, fmt.Errorf("%s: %s", r.Error.Code, r.Error.Message))
