@@ -156,7 +156,7 @@ cluster: engine guest ## bring up the Kubernetes cluster that tests run on (need
 
 # Two nodes, in a directory of its own, so that one can be killed while other tests run.
 TWO_NODES := /var/tmp/atoll-test-cluster-2
-CLUSTER_PACKAGES := ./deploy/kubernetes ./internal/runtime/kube/...
+CLUSTER_PACKAGES := ./cmd/atoll-kube ./deploy/kubernetes ./internal/runtime/kube/...
 
 .PHONY: test-cluster
 test-cluster: engine guest ## run the tests of clusters on one with two nodes (needs root)

@@ -324,14 +324,20 @@ start_containerd() {
 		  {"type": "bridge", "bridge": "node$n", "isGateway": true,
 		   "ipam": {"type": "host-local", "dataDir": "$node/cni-addresses", "ranges": [[{"subnet": "10.77.$n.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 	JSON
+	touch "$dir/containerd$n.log"
+	stat -c %s "$dir/containerd$n.log" >"$dir/containerd$n.began"
 	launch "containerd$n" containerd --config "$node/containerd.toml"
 }
+
+# serves_kubelets N: after a crash containerd answers others before it has found its
+# containers again, and a kubelet that comes earlier ends at once.
+serves_kubelets() { grep -q 'Start streaming server' <(tail -c "+$(<"$dir/containerd$1.began")" "$dir/containerd$1.log"); }
 
 ct() { ctr --address "$dir/node$1/containerd.sock" --namespace k8s.io --connect-timeout 2s "${@:2}"; }
 
 start_kubelet() {
 	local n=$1 node=$dir/node$1
-	await "containerd$n" ct "$n" version # without it a kubelet ends at once
+	await "containerd$n" serves_kubelets "$n"
 	mkdir -p "$node/kubelet"
 	: >"$node/resolv.conf"
 	cat >"$node/kubelet.yaml" <<-YAML

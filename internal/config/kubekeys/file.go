@@ -17,6 +17,7 @@ type ClusterFile struct {
 	Tolerations         []TolerationFile  `json:"tolerations" doc:"Taints of nodes that sandboxes may run on."`
 	TrustNetworkPolicy  *bool             `json:"trustNetworkPolicy" doc:"Accept a NetworkPolicy of the namespace as what keeps sandboxes from the network, if a probe from inside finds it closed; results name it policy (probed)."`
 	PodPidsLimit        *int              `json:"podPidsLimit" min:"1" doc:"What the kubelets of the nodes limit the processes of a pod to (podPidsLimit). A limit that the configuration asks for must not be lower."`
+	StartsAtOnce        *int              `json:"startsAtOnce" min:"1" max:"100" doc:"How many pods are made, or filled with their workspaces, at once; others wait. More of them slow the API server and the nodes down."`
 	StartTimeoutSec     *int              `json:"startTimeoutSec" min:"5" max:"600" doc:"How many seconds a pod may take to run."`
 	TerminationGraceSec *int              `json:"terminationGraceSec" min:"3" max:"3600" doc:"How many seconds a pod has that the cluster ends, as at an eviction, until its workspace has to be home."`
 	WorkspaceSize       *string           `json:"workspaceSize" check:"line" doc:"What a workspace may hold, as a Kubernetes quantity such as 10Gi."`

@@ -23,6 +23,7 @@ type Settings struct {
 	Tolerations         []Toleration      `json:"tolerations,omitempty"`
 	TrustNetworkPolicy  bool              `json:"trustNetworkPolicy"`
 	PodPidsLimit        int               `json:"podPidsLimit,omitempty"`
+	StartsAtOnce        int               `json:"startsAtOnce"`
 	StartTimeoutSec     int               `json:"startTimeoutSec"`
 	TerminationGraceSec int               `json:"terminationGraceSec"`
 	WorkspaceSize       string            `json:"workspaceSize"`
@@ -53,7 +54,7 @@ const (
 func Default() Settings {
 	return Settings{
 		Namespace: "atoll-sandboxes", GuestImage: "ghcr.io/atoll-run/atoll-guest:latest", ImagePullPolicy: "IfNotPresent",
-		ServiceAccount: "atoll-sandbox", StartTimeoutSec: 20, TerminationGraceSec: 60, WorkspaceSize: "10Gi",
+		ServiceAccount: "atoll-sandbox", StartsAtOnce: 8, StartTimeoutSec: 20, TerminationGraceSec: 60, WorkspaceSize: "10Gi",
 	}
 }
 
@@ -75,6 +76,7 @@ func (f *ClusterFile) Settings() (Settings, Origins) {
 	pick(from, "userNamespaces", f.UserNamespaces, &s.UserNamespaces)
 	pick(from, "trustNetworkPolicy", f.TrustNetworkPolicy, &s.TrustNetworkPolicy)
 	pick(from, "podPidsLimit", f.PodPidsLimit, &s.PodPidsLimit)
+	pick(from, "startsAtOnce", f.StartsAtOnce, &s.StartsAtOnce)
 	pick(from, "startTimeoutSec", f.StartTimeoutSec, &s.StartTimeoutSec)
 	pick(from, "terminationGraceSec", f.TerminationGraceSec, &s.TerminationGraceSec)
 	from["imagePullSecrets"], from["nodeSelector"], from["tolerations"] = origin("imagePullSecrets", f.ImagePullSecrets != nil),

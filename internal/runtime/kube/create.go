@@ -46,6 +46,11 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err != nil {
 		return nil, err
 	}
+	end, err := r.startTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if err := c.create(ctx, leases, lease); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return nil, sandbox.ErrExists

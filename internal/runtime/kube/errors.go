@@ -49,14 +49,28 @@ func explain(err error) error {
 		return errhint.With(fmt.Errorf("%w: %w", err, sandbox.ErrUnavailable), "the cluster does not know these credentials: log in again, or change kubernetes.context")
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return refused(err)
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
+	case isBusy(err):
 		return errhint.With(fmt.Errorf("%w: %w", err, sandbox.ErrUnavailable), "the API server is busy: try again")
 	}
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, context.DeadlineExceeded) {
+	if isAway(err) {
 		return errhint.With(fmt.Errorf("the API server does not answer: %w: %w", err, sandbox.ErrUnavailable), "check the cluster with `kubectl get --raw /readyz`, and kubernetes.context")
 	}
 	return err
 }
+
+// isBusy reports whether the API server answers that it has no time.
+func isBusy(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
+}
+
+// isAway reports whether the API server did not answer.
+func isAway(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isPassing reports whether a question to the API server may be answered when it is repeated.
+func isPassing(err error) bool { return isBusy(err) || isAway(err) }
 
 // notFound tells a missing namespace from a missing object.
 func notFound(err error) error {

@@ -34,7 +34,7 @@ func (i *Instance) Start(ctx context.Context) error {
 	return nil
 }
 
-func (i *Instance) start(ctx context.Context) (err error) {
+func (i *Instance) start(ctx context.Context) error {
 	state, err := i.State(ctx)
 	switch {
 	case err != nil:
@@ -43,7 +43,18 @@ func (i *Instance) start(ctx context.Context) (err error) {
 		return nil
 	case state == sandbox.StateDead:
 		return fmt.Errorf("its pod has ended: %w", sandbox.ErrNotRunning)
-	case i.current().Annotations[notePhase] != phaseCreated: // stopped, or left by a process that ended
+	}
+	end, err := i.runtime.startTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return i.makeReady(ctx)
+}
+
+// makeReady makes a pod unless there is one, and sends the copies into it.
+func (i *Instance) makeReady(ctx context.Context) error {
+	if i.current().Annotations[notePhase] != phaseCreated { // stopped, or left by a process that ended
 		if err := i.remake(ctx); err != nil {
 			return errors.Join(err, i.endPodNow(ctx))
 		}
@@ -177,7 +188,7 @@ func (i *Instance) endPodNow(ctx context.Context) error {
 }
 
 // endPods deletes every pod of the sandbox and waits until they are gone: a node has
-// ended their processes then.
+// ended their processes then, or they are abandoned.
 func (i *Instance) endPods(ctx context.Context, grace time.Duration) error {
 	i.awaitHome(ctx)
 	return i.runtime.endPods(ctx, i.name, grace)
@@ -195,23 +206,39 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 		if err != nil && waitsFor != "" && ctx.Err() != nil {
 			err = notGone(waitsFor, ctx.Err())
 		}
-		if err != nil || len(left) == 0 {
+		if err == nil {
+			waitsFor, err = r.deletePods(ctx, c, left, seconds)
+		}
+		if err != nil || waitsFor == "" {
 			return err
 		}
-		for n := range left {
-			r.dropSession(string(left[n].UID))
-			r.terminations.setOurs(left[n].UID)
-			if left[n].DeletionTimestamp == nil {
-				if err := c.remove(ctx, pods, left[n].Name, left[n].UID, seconds); err != nil {
-					return err
-				}
-			}
-		}
-		waitsFor = left[0].Name
 		if err := pause(ctx, pollInterval); err != nil {
 			return notGone(waitsFor, err)
 		}
 	}
+}
+
+// deletePods deletes those of the pods that are not being deleted yet, and returns the name of
+// one whose end has to be waited for; "" if there is none.
+func (r *Runtime) deletePods(ctx context.Context, c *cluster, left []corev1.Pod, seconds int64) (waitsFor string, err error) {
+	for n := range left {
+		pod := &left[n]
+		r.dropSession(string(pod.UID))
+		r.terminations.setOurs(pod.UID)
+		if abandoned(pod) {
+			continue
+		}
+		if err := heldVolume(pod); err != nil {
+			return "", err
+		}
+		if pod.DeletionTimestamp == nil {
+			if err := c.remove(ctx, pods, pod.Name, pod.UID, seconds); err != nil {
+				return "", err
+			}
+		}
+		waitsFor = pod.Name
+	}
+	return waitsFor, nil
 }
 
 func notGone(pod string, err error) error {

@@ -35,6 +35,7 @@ type Runtime struct {
 	installation string
 	logger       *slog.Logger
 	dials        *dialLimit
+	starts       chan struct{} // an element for each pod that is being made or filled
 	owner        bool
 	idleTimeout  time.Duration // of a session without use
 
@@ -62,6 +63,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	return &Runtime{
 		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner,
+		starts:      make(chan struct{}, max(1, o.Settings.StartsAtOnce)),
 		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{}, terminations: newTerminations(),
 	}, nil
 }

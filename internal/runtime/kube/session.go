@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/tailbuf"
 	"github.com/atoll-run/atoll/internal/wire"
 )
@@ -193,12 +194,13 @@ func (s *session) close() {
 	s.cancel()
 }
 
-// open returns one more connection to the guest.
+// open returns one more connection to the guest. A session that has just ended says nothing
+// about the guest: another one will.
 func (s *session) open() (net.Conn, error) {
 	s.use()
 	stream, err := s.mux.Open()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", machine.ErrTransport, errors.Join(s.cause(), err))
 	}
 	return &conn{Conn: stream, session: s}, nil
 }

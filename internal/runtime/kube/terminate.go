@@ -48,7 +48,7 @@ func (i *Instance) awaitHome(ctx context.Context) {
 func (i *Instance) hasCopies(pod *corev1.Pod) bool {
 	lease := i.current()
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	return pod.DeletionTimestamp != nil && !over && lease.Annotations[notePhase] == phaseRunning && lease.Annotations[notePod] == pod.Name && keepsAny(lease)
+	return pod.DeletionTimestamp != nil && !over && !nodeLost(pod) && lease.Annotations[notePhase] == phaseRunning && lease.Annotations[notePod] == pod.Name && keepsAny(lease)
 }
 
 // keepsAny reports whether a sandbox has copies that are brought back, and go with the pod.
@@ -225,6 +225,8 @@ func problemOf(l *coordinationv1.Lease, pod *corev1.Pod) string {
 		return ""
 	case pod == nil:
 		return "its pod is gone; " + lost(l)
+	case nodeLost(pod):
+		return lostNode(pod).Error() + "; " + lost(l)
 	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning:
 		return endCause(pod)
 	}

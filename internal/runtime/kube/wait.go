@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -50,6 +51,8 @@ func (r *Runtime) awaitRunning(ctx context.Context, c *cluster, pod *corev1.Pod)
 			return nil, ctx.Err()
 		case limited.Err() != nil:
 			return nil, r.notInTime(context.WithoutCancel(ctx), c, pod)
+		case isPassing(err): // the pod may be well
+			_ = pause(limited, pollInterval)
 		case err != nil:
 			return nil, err
 		}
@@ -205,8 +208,12 @@ func (i *Instance) checkRunning(ctx context.Context) (*corev1.Pod, error) {
 	switch {
 	case pod == nil:
 		return nil, endedBefore(i.current())
+	case isOver(pod) && nodeLost(pod):
+		return nil, fmt.Errorf("%w: %w: %s", sandbox.ErrNotRunning, lostNode(pod), endOf(pod))
 	case isOver(pod):
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrNotRunning, i.whyOver(ctx, pod))
+	case nodeLost(pod): // which may come back
+		return nil, fmt.Errorf("%w: %w", machine.ErrTransport, lostNode(pod))
 	}
 	return pod, nil
 }

@@ -155,3 +155,39 @@ func (c *Cluster) script(tb testing.TB, args ...string) {
 		tb.Fatalf("test-cluster.sh %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
+
+// outOfService is the taint of a node that is surely off: the cluster forgets its pods.
+const outOfService = "node.kubernetes.io/out-of-service"
+
+// KillNode ends a node, named node1 or node2, and all that runs on it, as if its power was
+// cut. It is started again when the test ends.
+func (c *Cluster) KillNode(tb testing.TB, node string) {
+	tb.Helper()
+	number := strings.TrimPrefix(node, "node")
+	c.script(tb, "kill-node", number)
+	tb.Cleanup(func() {
+		c.Start(tb, "containerd"+number, "kubelet"+number)
+		_, _ = c.Try(context.WithoutCancel(tb.Context()), "", "taint", "node", node, outOfService+"-")
+		c.AwaitNode(tb, node, "True")
+	})
+}
+
+// PutOutOfService says that a node which was killed will not come back.
+func (c *Cluster) PutOutOfService(tb testing.TB, node string) {
+	tb.Helper()
+	c.Kubectl(tb, "", "taint", "node", node, outOfService+"=nodeshutdown:NoExecute")
+}
+
+// AwaitNode waits until the cluster calls a node ready (True), or not (Unknown).
+func (c *Cluster) AwaitNode(tb testing.TB, node, ready string) {
+	tb.Helper()
+	for deadline := time.Now().Add(askTimeout); ; time.Sleep(200 * time.Millisecond) {
+		out, err := c.Try(context.WithoutCancel(tb.Context()), "", "get", "node", node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if err == nil && out == ready {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("node %s is not %s: %v: %s", node, ready, err, out)
+		}
+	}
+}

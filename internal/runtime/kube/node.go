@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/machine"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// nodeLost reports whether the node of a pod does not answer any more. The cluster calls the
+// pod not ready then, while its containers stay as the kubelet has last reported them; a
+// kubelet itself reports both alike. The gateway needs no rights on nodes for this.
+func nodeLost(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && len(pod.Spec.ReadinessGates) == 0 &&
+		has(pod, corev1.PodReady, corev1.ConditionFalse) && has(pod, corev1.ContainersReady, corev1.ConditionTrue)
+}
+
+func has(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == status })
+}
+
+// lostNode returns the error of a pod whose node does not answer.
+func lostNode(pod *corev1.Pod) error {
+	return fmt.Errorf("%w: node %s is not ready", machine.ErrNodeLost, pod.Spec.NodeName)
+}
+
+// abandoned reports whether nobody needs to wait for the end of a pod: it is to be deleted,
+// its node is lost, and what it may still do there reaches nothing that another pod of the
+// sandbox has. The cluster removes the object when the node is back, is deleted, or has the
+// taint out-of-service; nobody removes it by force, for that could hide a pod that runs.
+func abandoned(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && nodeLost(pod) && !hasClaim(pod)
+}
+
+// hasClaim reports whether a pod has a volume that outlives it.
+func hasClaim(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+}
+
+// heldVolume returns the error of a pod on a lost node that may still write to its volume;
+// nil for any other.
+func heldVolume(pod *corev1.Pod) error {
+	if pod.DeletionTimestamp == nil || !nodeLost(pod) || !hasClaim(pod) {
+		return nil
+	}
+	return errhint.With(fmt.Errorf("pod %s may still write to its volume: %w: %w", pod.Name, lostNode(pod), sandbox.ErrBusy),
+		"once the node is off, delete it (kubectl delete node), or taint it: kubectl taint node "+pod.Spec.NodeName+" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+}
