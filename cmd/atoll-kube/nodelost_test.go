@@ -108,7 +108,7 @@ func (g *gateway) process(t *testing.T, dir, config string) string {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
-			t.Logf("the gateway's log: %s", text[max(0, len(text)-20_000):])
+			t.Logf("the gateway's log: %s", text[max(0, len(text)-100_000):])
 		}
 		_ = log.Close()
 	})
@@ -118,7 +118,7 @@ func (g *gateway) process(t *testing.T, dir, config string) string {
 // makeNamespace makes a namespace for sandboxes, and removes it at the end.
 func makeNamespace(t *testing.T, c *clustertest.Cluster) string {
 	t.Helper()
-	name := fmt.Sprintf("atoll-lost-%d", os.Getpid())
+	name := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())
 	c.Kubectl(t, "", "create", "namespace", name)
 	t.Cleanup(func() { c.Remove(t, "namespace", name) })
 	c.Kubectl(t, "", "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")

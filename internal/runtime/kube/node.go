@@ -33,18 +33,13 @@ func lostNode(pod *corev1.Pod) error {
 // sandbox has. The cluster removes the object when the node is back, is deleted, or has the
 // taint out-of-service; nobody removes it by force, for that could hide a pod that runs.
 func abandoned(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && nodeLost(pod) && !hasClaim(pod)
-}
-
-// hasClaim reports whether a pod has a volume that outlives it.
-func hasClaim(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+	return pod.DeletionTimestamp != nil && nodeLost(pod) && !hasVolume(pod)
 }
 
 // heldVolume returns the error of a pod on a lost node that may still write to its volume;
 // nil for any other.
 func heldVolume(pod *corev1.Pod) error {
-	if pod.DeletionTimestamp == nil || !nodeLost(pod) || !hasClaim(pod) {
+	if pod.DeletionTimestamp == nil || !nodeLost(pod) || !hasVolume(pod) {
 		return nil
 	}
 	return errhint.With(fmt.Errorf("pod %s may still write to its volume: %w: %w", pod.Name, lostNode(pod), sandbox.ErrBusy),
