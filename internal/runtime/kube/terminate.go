@@ -44,7 +44,7 @@ func (i *Instance) awaitHome(ctx context.Context) {
 }
 
 // hasCopies reports whether the cluster ends the pod while it has the only copy of files
-// that are to be brought back.
+// that are to be brought back, on a node that answers.
 func (i *Instance) hasCopies(pod *corev1.Pod) bool {
 	lease := i.current()
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
@@ -225,6 +225,8 @@ func problemOf(l *coordinationv1.Lease, pod *corev1.Pod) string {
 		return ""
 	case pod == nil:
 		return "its pod is gone; " + lost(l)
+	case nodeLost(pod):
+		return lostNode(pod).Error() + "; " + lost(l)
 	case nodeLost(pod):
 		return lostNode(pod).Error() + "; " + lost(l)
 	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning:
