@@ -173,7 +173,8 @@ func (r *Runtime) notInTime(ctx context.Context, c *cluster, pod *corev1.Pod) er
 	return errhint.With(fmt.Errorf("the pod does not run after %v: %s: %w", r.startTimeout(), reason, sandbox.ErrUnavailable), hint)
 }
 
-// lastWarning is the newest warning about a pod, in the cluster's own words.
+// lastWarning is the newest warning about a pod, or the newest event if there is none, in the
+// cluster's own words.
 func (c *cluster) lastWarning(ctx context.Context, pod *corev1.Pod) string {
 	found, err := list[corev1.Event](ctx, c, events, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 	if err != nil {
@@ -184,6 +185,10 @@ func (c *cluster) lastWarning(ctx context.Context, pod *corev1.Pod) string {
 		if event.Type == corev1.EventTypeWarning {
 			return event.Reason + ": " + short(event.Message)
 		}
+	}
+	if len(found) > 0 {
+		last := found[len(found)-1]
+		return "it is " + string(pod.Status.Phase) + ", and the last event is " + last.Reason + ": " + short(last.Message)
 	}
 	return "it is " + string(pod.Status.Phase) + ", and the cluster gives no reason"
 }
