@@ -173,10 +173,14 @@ func (g *gateway) startRuns(t *testing.T) (ids []string) {
 func (g *gateway) awaitAsked(t *testing.T, model *fakellm.Server, runs []string) {
 	t.Helper()
 	begin := time.Now()
-	for deadline := begin.Add(5 * time.Minute); len(model.Requests()) < len(runs); time.Sleep(200 * time.Millisecond) {
+	for deadline := begin.Add(5 * time.Minute); len(model.Requests()) < len(runs); time.Sleep(2 * time.Second) {
 		for _, id := range runs {
-			if r, err := g.Run(t.Context(), id); err != nil || r.Error != nil {
-				t.Fatalf("%+v (%+v), %v", r, r.Error, err)
+			r, err := g.Run(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Error != nil {
+				t.Fatalf("%+v: %+v", r, r.Error)
 			}
 		}
 		if time.Now().After(deadline) {

@@ -154,8 +154,10 @@ func expired(ctx context.Context) bool {
 // does not answer has some time: it may be paused, or the way to it interrupted.
 func (r *execCall) connectSameBoot(ctx context.Context) (*wireConn, error) {
 	wc, err := r.machine.control.get(ctx)
-	for begin := time.Now(); r.boot != "" && time.Since(begin) < patienceFor(err); {
+	begin, patience := time.Now(), patienceFor(err)
+	for r.boot != "" && patienceFor(err) > 0 && time.Since(begin) < patience {
 		wc, err = r.machine.control.get(ctx)
+		patience = max(patience, patienceFor(err)) // a transport that has just come back is slow
 	}
 	if err != nil {
 		return nil, err
