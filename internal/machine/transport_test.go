@@ -24,6 +24,8 @@ func (c carried) TransportErr() error {
 	return nil
 }
 
+func (c carried) EndErr() error { return c.TransportErr() }
+
 // TestLostTransportIsNoBrokenGuest: a server between host and guest may be restarted any
 // number of times; a guest whose wire breaks by itself is broken after a few.
 func TestLostTransportIsNoBrokenGuest(t *testing.T) {
