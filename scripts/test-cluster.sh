@@ -7,6 +7,7 @@
 #   scripts/test-cluster.sh images           load the images and the filter of this tree again
 #   scripts/test-cluster.sh load IMAGE…      load images of the test engine, by their full names
 #   scripts/test-cluster.sh build            build the programs only
+#   scripts/test-cluster.sh agent-sandbox    build the controller of agent-sandbox, which start and stop take then
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
 #   scripts/test-cluster.sh kill-node N      end a node and all that runs on it at once
@@ -120,9 +121,10 @@ programs() {
 }
 
 start() {
-	[[ " $(programs | tr '\n' ' ')" == *" $1 "* ]] || die "no program $1: $(programs | tr '\n' ' ')"
+	[[ " $(programs | tr '\n' ' ')agent-sandbox " == *" $1 "* ]] || die "no program $1: $(programs | tr '\n' ' ')agent-sandbox"
 	pid_of "$1" >/dev/null && return
 	case $1 in
+	agent-sandbox) start_agent_sandbox ;;
 	etcd | apiserver | controllers | scheduler) "start_$1" ;;
 	containerd* | kubelet*) "start_${1%[0-9]}" "${1##*[a-z]}" ;;
 	esac
@@ -164,6 +166,23 @@ build() {
 		ln -sfn "$from/kube" "$dir/bin/$name"
 	done
 	ln -sfn "$from/pause" "$dir/bin/pause"
+}
+
+# agent_sandbox: the controller of kubernetes-sigs/agent-sandbox, built unless it is there.
+agent_sandbox() {
+	local key
+	key=agent-sandbox-$( (cat "$root"/tools/agentsandbox/{go.mod,go.sum} && cd "$root/tools/agentsandbox" && go env GOVERSION GOARCH) | sha256sum | cut -c1-16)
+	exec 8>"$built.lock"
+	flock 8
+	if [[ ! -x $built/$key/agent-sandbox-controller ]]; then
+		say "building the controller of agent-sandbox (4 minutes of processor time when nothing is cached)"
+		rm -rf "$built/$key.new"
+		(cd "$root/tools/agentsandbox" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$built/$key.new/" sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller) >&2
+		rm -rf "${built:?}/$key" && mv "$built/$key.new" "$built/$key"
+	fi
+	exec 8>&-
+	mkdir -p "$dir/bin"
+	ln -sfn "$built/$key/agent-sandbox-controller" "$dir/bin/agent-sandbox-controller"
 }
 
 # ---- certificates ----------------------------------------------------------
@@ -263,6 +282,11 @@ start_controllers() {
 
 start_scheduler() {
 	launch scheduler "$dir/bin/kube-scheduler" --kubeconfig="$dir/admin.kubeconfig" --leader-elect=false --secure-port=0
+}
+
+start_agent_sandbox() {
+	launch agent-sandbox "$dir/bin/agent-sandbox-controller" --kubeconfig="$dir/admin.kubeconfig" --extensions --leader-elect=false \
+		--metrics-bind-address=0 --health-probe-bind-address=0
 }
 
 # lost_after: how long a node may be silent. With two, tests kill one and wait for
@@ -477,7 +501,7 @@ up() {
 
 down() {
 	local program n
-	for program in $(programs | grep kubelet); do stop "$program"; done
+	for program in agent-sandbox $(programs | grep kubelet); do stop "$program"; done
 	kill_groups ""
 	kill_shims "$dir/node"
 	for program in $(programs | tac); do stop "$program"; done
@@ -561,10 +585,11 @@ images) alone images_all ;;
 kill-node) alone kill_node "${2:?which node}" ;;
 load) alone load_named "${@:2}" ;;
 build) alone build ;;
+agent-sandbox) alone agent_sandbox ;;
 status) status ;;
 env) environment ;;
 *)
-	sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//' >&2
+	sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//' >&2
 	exit 2
 	;;
 esac

@@ -25,10 +25,16 @@ type installation struct {
 // likes.
 func install(t *testing.T, change func(*installation, object)) *installation {
 	t.Helper()
+	return installFrom(t, ".", change)
+}
+
+// installFrom is install of one of the folders here.
+func installFrom(t *testing.T, dir string, change func(*installation, object)) *installation {
+	t.Helper()
 	c := clustertest.Shared(t)
 	name := fmt.Sprintf("deploy-%x", time.Now().UnixNano())
 	i := &installation{Cluster: c, gateway: name, sandboxes: name + "-sandboxes", nodes: name + "-nodes"}
-	for _, o := range parse(t, c, c.Kubectl(t, "", "kustomize", ".")) {
+	for _, o := range parse(t, c, c.Kubectl(t, "", "kustomize", dir)) {
 		o = i.renamed(t, o)
 		change(i, o)
 		if o["kind"] == "Namespace" {

@@ -9,12 +9,12 @@ import (
 
 const chart = "../helm/atoll"
 
-// The chart writes what is in this folder, with and without a Service.
+// The chart writes what is in this folder, with and without a Service or agent-sandbox.
 func TestChartEqualsManifests(t *testing.T) {
 	c := clustertest.Shared(t)
-	for dir, values := range map[string]string{".": "false", "service": "true"} {
-		t.Run("service "+values, func(t *testing.T) {
-			rendered, said, err := helm(t, "template", "atoll", chart, "--kube-version", "1.34.4", "--set", "service.enabled="+values)
+	for dir, value := range map[string]string{".": "service.enabled=false", "service": "service.enabled=true", "agent-sandbox": "agentSandbox.enabled=true"} {
+		t.Run(value, func(t *testing.T) {
+			rendered, said, err := helm(t, "template", "atoll", chart, "--kube-version", "1.34.4", "--set", value)
 			if err != nil {
 				t.Fatalf("%v: %s", err, said)
 			}
@@ -46,7 +46,7 @@ func TestChartRefusesValues(t *testing.T) {
 	}
 	for _, value := range []string{
 		"image.pullPolicy=Sometimes", "namespaces.sandboxes=Not_A_Name", "admission.registries=null", "admission.creators={a\\,b}", "replicas=2", "config.gateway.port=1",
-		"service.port=0", "quota.pods=many", "seccomp.directory=relative", "kubernetes.namespace=default",
+		"service.port=0", "quota.pods=many", "seccomp.directory=relative", "kubernetes.namespace=default", "kubernetes.provider=agent-sandbox", "agentSandbox.account=somebody",
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()

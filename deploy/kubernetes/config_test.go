@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/testkit/clustertest"
 )
 
@@ -11,7 +12,7 @@ import (
 // applied beside it.
 func TestConfiguration(t *testing.T) {
 	c, found := clustertest.Shared(t), 0
-	for _, dir := range []string{".", "service"} {
+	for _, dir := range []string{".", "service", "agent-sandbox"} {
 		for _, o := range parse(t, c, c.Kubectl(t, "", "kustomize", dir)) {
 			if o.String() != "ConfigMap atoll/atoll-gateway" {
 				continue
@@ -23,11 +24,13 @@ func TestConfiguration(t *testing.T) {
 			}
 			if s, _ := parsed.Kubernetes().Settings(); s.Namespace != "atoll-sandboxes" || s.ServiceAccount != "atoll-sandbox" || s.PriorityClass != "atoll-sandbox" {
 				t.Errorf("%s: %+v", dir, s)
+			} else if (s.Provider == kubekeys.ProviderAgentSandbox) != (dir == "agent-sandbox") {
+				t.Errorf("%s: provider %s", dir, s.Provider)
 			}
 			found++
 		}
 	}
-	if found != 2 {
+	if found != 3 {
 		t.Errorf("%d configurations are applied", found)
 	}
 }

@@ -263,7 +263,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 			inst, mach, err = m.create(ctx, spec)
 		}
 	case actCreate:
-		if inst, mach, err = m.claimOrCreate(ctx, spec); spec.Claim.gave() {
+		if inst, mach, err = m.claimOrCreate(ctx, spec); spec.Claim.gave() || err == nil && memberOf(inst) != "" {
 			verb = ActivityClaim
 		}
 	}
@@ -281,7 +281,9 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 	if err != nil {
 		return nil, provision(spec, "wire", errhint.With(err, "replace it: "+RecreateCommand(spec)))
 	}
-	h.Created = created
+	if h.Created = created; created {
+		h.Member = memberOf(inst)
+	}
 	if ended != "" {
 		h.Notices = append(h.Notices, madeAnew(spec, ended))
 	}

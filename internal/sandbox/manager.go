@@ -103,6 +103,7 @@ type Handle struct {
 	Name    string
 	Machine *machine.Machine
 	Created bool     // made by this call
+	Member  string   // what it was called in the pool of a PoolKeeper that it came out of by this call; "" if it did not
 	Notices []string // what the user should know, such as a changed configuration
 	release func()
 }

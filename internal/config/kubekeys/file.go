@@ -20,6 +20,7 @@ type ClusterFile struct {
 	StartsAtOnce        *int              `json:"startsAtOnce" min:"1" max:"100" doc:"How many pods are made, or filled with their workspaces, at once; others wait. More of them slow the API server and the nodes down."`
 	StartTimeoutSec     *int              `json:"startTimeoutSec" min:"5" max:"600" doc:"How many seconds a pod may take to run."`
 	TerminationGraceSec *int              `json:"terminationGraceSec" min:"3" max:"3600" doc:"How many seconds a pod has that the cluster ends, as at an eviction, until its workspace has to be home."`
+	Provider            *string           `json:"provider" enum:"pods|agent-sandbox" doc:"What keeps the pods of pools ready: Atoll itself, or the controller of agent-sandbox, whose CustomResourceDefinitions and controller the cluster must have."`
 	WorkspaceSize       *string           `json:"workspaceSize" check:"line" doc:"What a workspace may hold, as a Kubernetes quantity such as 10Gi."`
 	WorkspaceVolume     *VolumeFile       `json:"workspaceVolume" doc:"Keep each workspace on a PersistentVolumeClaim of its own, which outlives its pods."`
 }

@@ -27,6 +27,7 @@ type Settings struct {
 	StartTimeoutSec     int               `json:"startTimeoutSec"`
 	TerminationGraceSec int               `json:"terminationGraceSec"`
 	WorkspaceSize       string            `json:"workspaceSize"`
+	Provider            string            `json:"provider"`
 	WorkspaceVolume     *Volume           `json:"workspaceVolume,omitempty"` // nil: workspaces go with their pods
 }
 
@@ -50,11 +51,17 @@ const (
 	DefaultUser   = "1000:1000" // files of this machine's user are copied, not mounted
 )
 
+// What keeps the pods of pools ready.
+const (
+	ProviderPods         = "pods"          // Atoll makes them
+	ProviderAgentSandbox = "agent-sandbox" // the controller of kubernetes-sigs/agent-sandbox does
+)
+
 // Default returns the settings that nothing is written of.
 func Default() Settings {
 	return Settings{
 		Namespace: "atoll-sandboxes", GuestImage: "ghcr.io/atoll-run/atoll-guest:latest", ImagePullPolicy: "IfNotPresent",
-		ServiceAccount: "atoll-sandbox", StartsAtOnce: 8, StartTimeoutSec: 20, TerminationGraceSec: 60, WorkspaceSize: "10Gi",
+		ServiceAccount: "atoll-sandbox", StartsAtOnce: 8, StartTimeoutSec: 20, TerminationGraceSec: 60, WorkspaceSize: "10Gi", Provider: ProviderPods,
 	}
 }
 
@@ -69,7 +76,7 @@ func (f *ClusterFile) Settings() (Settings, Origins) {
 		"guestImage": {f.GuestImage, &s.GuestImage}, "imagePullPolicy": {f.ImagePullPolicy, &s.ImagePullPolicy},
 		"runtimeClass": {f.RuntimeClass, &s.RuntimeClass}, "serviceAccount": {f.ServiceAccount, &s.ServiceAccount},
 		"priorityClass": {f.PriorityClass, &s.PriorityClass}, "seccompProfile": {f.SeccompProfile, &s.SeccompProfile},
-		"workspaceSize": {f.WorkspaceSize, &s.WorkspaceSize},
+		"workspaceSize": {f.WorkspaceSize, &s.WorkspaceSize}, "provider": {f.Provider, &s.Provider},
 	} {
 		pick(from, key, text.written, text.to)
 	}

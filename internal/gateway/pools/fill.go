@@ -55,6 +55,7 @@ func (s *Service) look(ctx context.Context, full bool) error {
 	if err := s.removeAll(ctx, unfit); err != nil {
 		s.Logger.WarnContext(ctx, "sandboxes of pools not removed yet", "error", err)
 	}
+	s.keepAll(ctx, full)
 	s.fillAll(ctx, fit)
 	return nil
 }
@@ -116,9 +117,9 @@ func (s *Service) planAll(ctx context.Context) {
 			if known.why != why {
 				s.Logger.WarnContext(ctx, "an agent can have no pool", "agent", agent, "reason", why)
 			}
-			known.why, known.shape = why, ""
+			known.why, known.shape, known.spec = why, "", nil
 		default:
-			known.shape, known.backend = sandbox.Shape(p.Spec), p.Spec.Backend
+			known.shape, known.backend, known.spec = sandbox.Shape(p.Spec), p.Spec.Backend, p.Spec
 			if known.failures == 0 {
 				known.why = ""
 			}
@@ -141,20 +142,22 @@ func (s *Service) agents() (list []string) {
 }
 
 // sort tells the rows that fit their pools, counted by agent, from those that are to go:
-// of another shape, or too many.
+// of another shape, too many, or of a pool that another program keeps.
 func (s *Service) sort(rows []*sandbox.Entry) (fit map[string]int, unfit []*sandbox.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fit = map[string]int{}
 	for _, p := range s.pools {
-		p.ready = 0
+		if !p.kept {
+			p.ready = 0
+		}
 	}
 	for _, e := range rows {
 		p := s.poolOf(e.AgentID)
 		switch {
 		case e.Phase != sandbox.PhaseReady: // being made, claimed or removed, or left to the repair after a crash
 		case p.unplanned && p.size > 0: // it may be what is asked for
-		case e.ConfigHash != p.shape || fit[e.AgentID] >= p.size:
+		case p.kept || e.ConfigHash != p.shape || fit[e.AgentID] >= p.size:
 			unfit = append(unfit, e)
 		default:
 			fit[e.AgentID]++
@@ -204,7 +207,7 @@ func (s *Service) missing(agent string, fit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pools[agent]
-	if p.shape == "" || time.Now().Before(p.retry) {
+	if p.shape == "" || p.kept || time.Now().Before(p.retry) {
 		return 0
 	}
 	return max(0, p.size-fit)

@@ -64,10 +64,12 @@ type Service struct {
 type pool struct {
 	configured, size int
 	shape, backend   string
-	ready            int
-	why              string // there can be none, or the last failure
-	unplanned        bool   // what its sandboxes are made with could not be found out
-	failures         int    // in a row
+	ready, making    int
+	spec             *sandbox.Spec // of a sandbox of the pool; nil if it is not known
+	kept             bool          // another program keeps it filled
+	why              string        // there can be none, or the last failure
+	unplanned        bool          // what its sandboxes are made with could not be found out
+	failures         int           // in a row
 	retry            time.Time
 	claimed, missed  int64
 }
@@ -97,6 +99,7 @@ func (s *Service) Close() {
 	if err == nil {
 		err = s.removeAll(ctx, rows)
 	}
+	err = errors.Join(err, s.In.DropKeptPools(ctx))
 	if err != nil {
 		s.Logger.Warn("sandboxes of pools not removed; `atoll sandbox prune` does it", "error", err)
 	}
@@ -168,7 +171,7 @@ func (s *Service) List(ctx context.Context) ([]api.Pool, error) {
 			continue
 		}
 		list = append(list, api.Pool{
-			Agent: agent, Size: p.size, Configured: p.configured, Ready: p.ready, Making: n.making, Backend: p.backend,
+			Agent: agent, Size: p.size, Configured: p.configured, Ready: p.ready, Making: n.making + p.making, Backend: p.backend,
 			Claimed: p.claimed, Missed: p.missed, Failures: p.failures, Problem: p.why,
 		})
 	}

@@ -21,7 +21,7 @@ func (r *Runtime) Check(ctx context.Context, spec *sandbox.Spec) []sandbox.Gap {
 	gaps := r.specGaps(spec)
 	c, err := r.cluster()
 	if err == nil {
-		err = c.checkRuntimeClass(ctx, r.settings.RuntimeClass)
+		err = errors.Join(c.checkRuntimeClass(ctx, r.settings.RuntimeClass), r.checkProvider(ctx, c))
 	}
 	if err != nil {
 		gaps = append(gaps, sandbox.Gap{Field: "backend", Reason: err.Error(), Remedy: errhint.Of(err)})

@@ -38,7 +38,7 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 	if err != nil {
 		return nil, err
 	}
-	pod, err := template(spec, &r.settings)
+	pod, from, err := r.sourceOf(ctx, c, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -66,34 +66,61 @@ func (r *Runtime) create(ctx context.Context, spec *sandbox.Spec) (_ *Instance, 
 			err = errors.Join(err, i.removeNow(ctx))
 		}
 	}()
-	if err := i.makePod(ctx); err != nil {
+	if err := i.makePod(ctx, from); err != nil {
 		return nil, i.withVolumeReason(ctx, err)
+	}
+	if from.pool != "" && spec.Kind != sandbox.KindPool {
+		return i, i.giveName(ctx)
 	}
 	return i, nil
 }
 
-// makePod makes the next pod of the sandbox and waits until it runs. The Lease names the
-// pod before it exists, so that there is never one that nobody knows.
-func (i *Instance) makePod(ctx context.Context) error {
-	c, err := i.runtime.cluster()
+// source is where the pod of a sandbox comes from.
+type source struct {
+	pool      string // SandboxWarmPool that a claim takes it out of; "": it is made
+	maxAgeSec int64  // of the sandbox; 0: it has none
+}
+
+// sourceOf returns where the pod of a new sandbox comes from, and what it is made of.
+func (r *Runtime) sourceOf(ctx context.Context, c *cluster, spec *sandbox.Spec) (*corev1.Pod, *source, error) {
+	pool, err := r.poolFor(ctx, c, spec)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	pod, err := podOf(i.current())
+	if pool != nil {
+		return pool.pod, &source{pool: pool.name, maxAgeSec: spec.MaxAgeSec}, nil
+	}
+	pod, err := template(spec, &r.settings)
+	return pod, &source{}, err
+}
+
+// makePod gets the next pod of the sandbox and waits until it runs. The Lease names the
+// pod, or the claim that it comes by, before that exists, so that there is never one that
+// nobody knows.
+func (i *Instance) makePod(ctx context.Context, from *source) error {
+	c, err := i.runtime.cluster()
 	if err != nil {
 		return err
 	}
 	name, nonce := i.runtime.newPodName(i.name)
 	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
-		l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce
+		for _, note := range []string{noteClaim, noteUID, noteMember} {
+			delete(l.Annotations, note)
+		}
+		if l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce; from.pool != "" {
+			l.Annotations[noteClaim] = name
+		}
 		i.runtime.nextEpoch(l)
 	}); err != nil {
 		return err
 	}
 	i.runtime.keepEpoch(i.current())
-	i.nameObject(pod, name)
-	i.nameVolume(pod)
-	if err := c.create(ctx, pods, pod); err != nil {
+	get := i.newPod
+	if from.pool != "" {
+		get = i.takePod
+	}
+	pod, err := get(ctx, c, name, from)
+	if err != nil {
 		return err
 	}
 	running, err := i.runtime.awaitRunning(ctx, c, pod)
@@ -102,6 +129,17 @@ func (i *Instance) makePod(ctx context.Context) error {
 	}
 	i.remember(i.current(), running)
 	return i.setPhase(ctx, phaseCreated)
+}
+
+// newPod makes a pod of what the Lease has written.
+func (i *Instance) newPod(ctx context.Context, c *cluster, name string, _ *source) (*corev1.Pod, error) {
+	pod, err := podOf(i.current())
+	if err != nil {
+		return nil, err
+	}
+	i.nameObject(pod, name)
+	i.nameVolume(pod)
+	return pod, c.create(ctx, pods, pod)
 }
 
 // nameObject gives a pod its name and its owner: the cluster itself removes a pod whose

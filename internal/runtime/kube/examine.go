@@ -36,7 +36,8 @@ func (r *Runtime) Examine(ctx context.Context, spec *sandbox.Spec) []sandbox.Fin
 		return []sandbox.Finding{notFine("cluster", err)}
 	}
 	found := []sandbox.Finding{fine("cluster", "Kubernetes %s at %s, namespace %s", version, c.config.Host, c.namespace)}
-	found = append(found, c.examineRights(ctx, r.settings.WorkspaceVolume != nil)...)
+	found = append(found, r.examineProvider(ctx, c)...)
+	found = append(found, r.examineRights(ctx, c)...)
 	found = append(found, c.examineLevel(ctx)...)
 	found = append(found, r.examineGaps(spec)...)
 	if anyFailed(found) {

@@ -50,7 +50,7 @@ func (i *Instance) read(ctx context.Context) error {
 	if err := i.runtime.checkOwner(lease); err != nil {
 		return err
 	}
-	pod, err := i.readPod(ctx, c, lease.Annotations[notePod])
+	pod, err := readPod(ctx, c, lease)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,9 @@ func (i *Instance) read(ctx context.Context) error {
 	return nil
 }
 
-// readPod returns the pod of that name; nil if there is none.
-func (i *Instance) readPod(ctx context.Context, c *cluster, name string) (*corev1.Pod, error) {
+// readPod returns the pod of a Lease; nil if there is none.
+func readPod(ctx context.Context, c *cluster, lease *coordinationv1.Lease) (*corev1.Pod, error) {
+	name := lease.Annotations[notePod]
 	if name == "" {
 		return nil, nil
 	}
@@ -68,7 +69,16 @@ func (i *Instance) readPod(ctx context.Context, c *cluster, name string) (*corev
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil, nil
 	}
-	return pod, err
+	return ownPod(lease, pod), err
+}
+
+// ownPod returns the pod of that name if it is the one that the Lease was given; nil if it
+// is another, which agent-sandbox made when the first was gone.
+func ownPod(lease *coordinationv1.Lease, pod *corev1.Pod) *corev1.Pod {
+	if uid := lease.Annotations[noteUID]; pod != nil && uid != "" && uid != string(pod.UID) {
+		return nil
+	}
+	return pod
 }
 
 // replace keeps what the API server has now; a nil pod is none.
@@ -141,7 +151,7 @@ func (r *Runtime) List(ctx context.Context) ([]sandbox.Summary, error) {
 	var all []sandbox.Summary
 	for n := range held {
 		if held[n].Annotations[noteName] != "" {
-			all = append(all, summaryOf(&held[n], byName[held[n].Annotations[notePod]]))
+			all = append(all, summaryOf(&held[n], ownPod(&held[n], byName[held[n].Annotations[notePod]])))
 		}
 	}
 	return all, nil

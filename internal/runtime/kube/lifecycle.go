@@ -76,7 +76,7 @@ func (i *Instance) remake(ctx context.Context) error {
 	if err := i.endPods(ctx, 0); err != nil {
 		return err
 	}
-	return i.makePod(ctx)
+	return i.makePod(ctx, &source{})
 }
 
 // Stop brings the copies back and ends the pod. What is in its memory and on its own
@@ -191,6 +191,9 @@ func (i *Instance) endPodNow(ctx context.Context) error {
 // ended their processes then, or they are abandoned.
 func (i *Instance) endPods(ctx context.Context, grace time.Duration) error {
 	i.awaitHome(ctx)
+	if err := i.releaseClaim(ctx, graceOf(grace)); err != nil {
+		return err
+	}
 	return i.runtime.endPods(ctx, i.name, grace)
 }
 
@@ -199,8 +202,7 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 	if err != nil {
 		return err
 	}
-	// A grace of 0 would remove the object before the processes: 1 is the least.
-	seconds := max(1, int64(math.Ceil(grace.Seconds())))
+	seconds := graceOf(grace)
 	for waitsFor := ""; ; {
 		left, err := list[corev1.Pod](ctx, c, pods, metav1.ListOptions{LabelSelector: r.selectOne(name)})
 		if err != nil && waitsFor != "" && ctx.Err() != nil {
@@ -239,6 +241,12 @@ func (r *Runtime) deletePods(ctx context.Context, c *cluster, left []corev1.Pod,
 		waitsFor = pod.Name
 	}
 	return waitsFor, nil
+}
+
+// graceOf returns a grace in seconds. One of 0 would remove the object before the processes:
+// 1 is the least.
+func graceOf(grace time.Duration) int64 {
+	return max(1, int64(math.Ceil(grace.Seconds())))
 }
 
 func notGone(pod string, err error) error {

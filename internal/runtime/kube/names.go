@@ -25,6 +25,9 @@ const (
 	noteVolume   = "atoll.dev/volume" // of a Lease: whether its claim was filled
 	noteSource   = "atoll.dev/source" // of a claim: the host directory whose copy it has
 	noteEnded    = "atoll.dev/ended"  // why the cluster ended the pod, and what became of the copies
+	noteClaim    = "atoll.dev/claim"  // SandboxClaim that the pod came by
+	noteUID      = "atoll.dev/uid"    // of that pod
+	noteMember   = "atoll.dev/member" // that pod, if it waited in a pool before
 )
 
 // namePrefix begins the names of our objects.

@@ -44,10 +44,13 @@ func (r *right) String() string {
 var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 
 // examineRights names each verb that these credentials lack.
-func (c *cluster) examineRights(ctx context.Context, volumes bool) []sandbox.Finding {
+func (r *Runtime) examineRights(ctx context.Context, c *cluster) []sandbox.Finding {
 	var found []sandbox.Finding
-	asked := 0
-	for _, right := range rights(volumes) {
+	asked, needed := 0, rights(r.settings.WorkspaceVolume != nil)
+	if r.usesAgentSandbox() {
+		needed = append(needed, agentSandboxRights()...)
+	}
+	for _, right := range needed {
 		var missing []string
 		for _, verb := range right.verbs {
 			asked++

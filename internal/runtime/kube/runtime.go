@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,7 @@ type Runtime struct {
 	starts       chan struct{} // an element for each pod that is being made or filled
 	owner        bool
 	idleTimeout  time.Duration // of a session without use
+	hasProvider  atomic.Bool   // what kubernetes.provider needs was found
 
 	mu       sync.Mutex
 	known    *cluster             // nil until it is first needed

@@ -44,7 +44,7 @@ func (r *Runtime) awaitRunning(ctx context.Context, c *cluster, pod *corev1.Pod)
 				return now, why
 			}
 			pod = now
-			err = c.awaitChange(limited, now)
+			err = c.awaitChange(limited, pods, now.Name, now.ResourceVersion)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -59,11 +59,12 @@ func (r *Runtime) awaitRunning(ctx context.Context, c *cluster, pod *corev1.Pod)
 	}
 }
 
-// awaitChange returns when the pod has changed, or after rereadInterval.
-func (c *cluster) awaitChange(ctx context.Context, pod *corev1.Pod) error {
+// awaitChange returns when an object has another version than that, or after
+// rereadInterval.
+func (c *cluster) awaitChange(ctx context.Context, kind resourceKind, name, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, rereadInterval)
 	defer cancel()
-	changes, err := c.of(pods).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + pod.Name, ResourceVersion: pod.ResourceVersion})
+	changes, err := c.of(kind).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -73,7 +74,7 @@ func (c *cluster) awaitChange(ctx context.Context, pod *corev1.Pod) error {
 	defer changes.Stop()
 	for event := range changes.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
-		if event.Type == watch.Error || ok && object.GetResourceVersion() != pod.ResourceVersion {
+		if event.Type == watch.Error || ok && object.GetResourceVersion() != version {
 			return nil
 		}
 	}

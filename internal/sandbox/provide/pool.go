@@ -87,6 +87,9 @@ func (a *Installation) removePools(ctx context.Context) (done []sandbox.Removal)
 	if filled, err := a.Locks.IsHeld(GatewayLock); filled || err != nil {
 		return nil
 	}
+	if err := a.DropKeptPools(ctx); err != nil {
+		a.Logger.WarnContext(ctx, "pools not removed", "error", err)
+	}
 	entries, err := a.Registry.Pooled(ctx)
 	if err != nil {
 		a.Logger.WarnContext(ctx, "sandboxes of pools not found", "error", err)
@@ -105,7 +108,7 @@ const GatewayLock = "gateway"
 // takePooled takes a sandbox for a plan out of a pool and makes its directory the plan's
 // private copy; nil if none fits. What the plan asks later must not change its shape.
 func (a *Installation) takePooled(ctx context.Context, who Subject, p *plan.Plan) *sandbox.Claim {
-	if p.Net != nil || who.Amend != nil && !who.KeepsShape || !p.Layout.HasCopy() {
+	if a.poolsAreKept(p.Spec) || p.Net != nil || who.Amend != nil && !who.KeepsShape || !p.Layout.HasCopy() {
 		return nil
 	}
 	spec := *p.Spec

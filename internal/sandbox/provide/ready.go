@@ -121,6 +121,7 @@ func (a *Installation) ensure(ctx context.Context, who Subject, p *plan.Plan, pa
 	if err != nil {
 		return nil, err
 	}
+	a.noteKept(p.Spec, h)
 	return &ReadySandbox{Handle: h, Plan: p, in: a}, nil
 }
 

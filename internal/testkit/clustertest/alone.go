@@ -141,6 +141,17 @@ func (c *Cluster) awaitReady(tb testing.TB) {
 // script calls scripts/test-cluster.sh.
 func (c *Cluster) script(tb testing.TB, args ...string) {
 	tb.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), filepath.Join(repository(tb), "scripts", "test-cluster.sh"), args...)
+	cmd.Env = append(os.Environ(), "ATOLL_TEST_CLUSTER_DIR="+c.dir)
+	cmd.WaitDelay = time.Second // what it starts holds its output
+	if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		tb.Fatalf("test-cluster.sh %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// repository is the directory above that has scripts/test-cluster.sh.
+func repository(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
 		if _, found := os.Stat(filepath.Join(dir, "scripts", "test-cluster.sh")); found == nil {
@@ -148,12 +159,7 @@ func (c *Cluster) script(tb testing.TB, args ...string) {
 		}
 		dir = filepath.Dir(dir)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), filepath.Join(dir, "scripts", "test-cluster.sh"), args...)
-	cmd.Env = append(os.Environ(), "ATOLL_TEST_CLUSTER_DIR="+c.dir)
-	cmd.WaitDelay = time.Second // what it starts holds its output
-	if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		tb.Fatalf("test-cluster.sh %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	return dir
 }
 
 // outOfService is the taint of a node that is surely off: the cluster forgets its pods.

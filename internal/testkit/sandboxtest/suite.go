@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,8 @@ type Subject struct {
 	// Parallel is set where sandboxes are made elsewhere and tests mostly wait for
 	// them: then the cases of a group run beside each other.
 	Parallel bool
+	// Groups are the groups of cases that are run; nil are all.
+	Groups []string
 	// Retag makes ref name the first or the second of two images, for the runtime of a
 	// state directory; nil where the runtime does not know what a reference names.
 	Retag func(t *testing.T, stateDir, ref string, second bool)
@@ -76,6 +79,9 @@ func Run(t *testing.T, s Subject) {
 		{"crash", crashCases},
 		{"pool", append(poolCases, retagCases(s)...)},
 	} {
+		if s.Groups != nil && !slices.Contains(s.Groups, group.name) {
+			continue
+		}
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,101 @@
+// The controller of kubernetes-sigs/agent-sandbox, for tests: a module of its own,
+// because nothing of it is in Atoll's programs.
+module github.com/atoll-run/atoll/tools/agentsandbox
+
+go 1.26.0
+
+tool sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
+
+require (
+	sigs.k8s.io/agent-sandbox v1.0.3
+	github.com/creack/pty v1.1.24
+	github.com/felixge/fgprof v0.9.5
+	github.com/fsnotify/fsnotify v1.10.1
+	github.com/go-logr/logr v1.4.4
+	github.com/google/go-cmp v0.7.0
+	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
+	github.com/prometheus/client_golang v1.24.1
+	github.com/prometheus/client_model v0.6.3
+	github.com/prometheus/common v0.71.0
+	github.com/stretchr/testify v1.12.1
+	go.opentelemetry.io/contrib/bridges/prometheus v0.71.0
+	go.opentelemetry.io/otel v1.46.0
+	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc v1.46.0
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.46.0
+	go.opentelemetry.io/otel/sdk v1.46.0
+	go.opentelemetry.io/otel/sdk/metric v1.46.0
+	go.opentelemetry.io/otel/trace v1.46.0
+	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.59.0
+	golang.org/x/sync v0.23.0
+	google.golang.org/grpc v1.83.2
+	google.golang.org/protobuf v1.36.12
+	k8s.io/api v0.37.0
+	k8s.io/apiextensions-apiserver v0.37.0
+	k8s.io/apimachinery v0.37.0
+	k8s.io/client-go v0.37.0
+	k8s.io/klog/v2 v2.140.0
+	k8s.io/streaming v0.37.0
+	k8s.io/utils v0.0.0-20260626114624-be93311217bd
+	sigs.k8s.io/controller-runtime v0.25.0
+	sigs.k8s.io/yaml v1.6.0
+	github.com/beorn7/perks v1.0.1
+	github.com/cenkalti/backoff/v5 v5.0.3
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc
+	github.com/emicklei/go-restful/v3 v3.13.0
+	github.com/evanphx/json-patch/v5 v5.9.11
+	github.com/fxamacker/cbor/v2 v2.9.1
+	github.com/go-logr/stdr v1.2.2
+	github.com/go-logr/zapr v1.3.0
+	github.com/go-openapi/jsonpointer v1.0.0
+	github.com/go-openapi/jsonreference v1.0.0
+	github.com/go-openapi/swag v0.28.0
+	github.com/go-openapi/swag/cmdutils v0.28.0
+	github.com/go-openapi/swag/conv v0.28.0
+	github.com/go-openapi/swag/fileutils v0.28.0
+	github.com/go-openapi/swag/jsonutils v0.28.0
+	github.com/go-openapi/swag/loading v0.28.0
+	github.com/go-openapi/swag/mangling v0.28.0
+	github.com/go-openapi/swag/netutils v0.28.0
+	github.com/go-openapi/swag/pools v0.28.0
+	github.com/go-openapi/swag/stringutils v0.28.0
+	github.com/go-openapi/swag/typeutils v0.28.0
+	github.com/go-openapi/swag/yamlutils v0.28.0
+	github.com/google/gnostic-models v0.7.0
+	github.com/google/pprof v0.0.0-20250403155104-27863c87afa6
+	github.com/google/uuid v1.6.0
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0
+	github.com/json-iterator/go v1.1.12
+	github.com/kylelemons/godebug v1.1.0
+	github.com/moby/spdystream v0.5.1
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd
+	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822
+	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2
+	github.com/prometheus/procfs v0.21.1
+	github.com/spf13/pflag v1.0.10
+	github.com/x448/float16 v0.8.4
+	go.opentelemetry.io/auto/sdk v1.2.1
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.46.0
+	go.opentelemetry.io/otel/metric v1.46.0
+	go.opentelemetry.io/proto/otlp v1.11.0
+	go.uber.org/multierr v1.11.0
+	go.uber.org/zap v1.27.1
+	go.yaml.in/yaml/v2 v2.4.4
+	go.yaml.in/yaml/v3 v3.0.5
+	golang.org/x/oauth2 v0.36.0
+	golang.org/x/sys v0.48.0
+	golang.org/x/term v0.46.0
+	golang.org/x/text v0.42.0
+	golang.org/x/time v0.15.0
+	gomodules.xyz/jsonpatch/v2 v2.5.0
+	google.golang.org/genproto/googleapis/api v0.0.0-20260819154853-08b0e4226688
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260819154853-08b0e4226688
+	gopkg.in/evanphx/json-patch.v4 v4.13.0
+	gopkg.in/inf.v0 v0.9.1
+	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	sigs.k8s.io/randfill v1.0.0
+	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
+)
