@@ -196,6 +196,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 	for _, receipt := range g.runs.RecoverRuns(ctx) {
 		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
 	}
+	g.watchUnfinished(ctx)
 	if _, err := g.parts.Commits.Resume(ctx); err != nil {
 		g.logger.WarnContext(ctx, "commits that a dead process left", "error", err)
 	}

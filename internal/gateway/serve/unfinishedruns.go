@@ -1,0 +1,68 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/run"
+)
+
+// How often runs are looked for whose last steps failed, such as the removal of a sandbox on
+// a node that did not answer. After a failure the pause doubles.
+const (
+	unfinishedInterval = time.Minute
+	unfinishedLongest  = 30 * time.Minute
+)
+
+// unfinishedGrace is how long the end of the gateway waits for a run that is being ended;
+// the next gateway goes on with it.
+const unfinishedGrace = 5 * time.Second
+
+// watchUnfinished looks for runs with steps left until the gateway ends.
+func (g *Gateway) watchUnfinished(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	u := &unfinishedRuns{end: g.runs.Recover, logger: g.logger}
+	go func() { defer close(done); u.watch(ctx) }()
+	g.onClose(func() {
+		stop()
+		select {
+		case <-done:
+		case <-time.After(unfinishedGrace):
+		}
+	})
+}
+
+// unfinishedRuns brings runs to their end that are under way nowhere.
+type unfinishedRuns struct {
+	end    func(context.Context) ([]run.Receipt, error)
+	logger *slog.Logger
+}
+
+// watch looks for such runs until the context ends.
+func (u *unfinishedRuns) watch(ctx context.Context) {
+	for pause := unfinishedInterval; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		receipts, err := u.end(ctx)
+		u.log(ctx, receipts)
+		if err == nil {
+			pause = unfinishedInterval
+		} else if ctx.Err() == nil {
+			pause = min(2*pause, unfinishedLongest)
+			u.logger.WarnContext(ctx, "the last steps of runs failed; they are tried again", "error", err, "in", pause)
+		}
+	}
+}
+
+func (u *unfinishedRuns) log(ctx context.Context, receipts []run.Receipt) {
+	for i := range receipts {
+		if receipts[i].Step == run.Over {
+			u.logger.InfoContext(ctx, "the last steps of a run were done", "run", receipts[i].ID)
+		}
+	}
+}
