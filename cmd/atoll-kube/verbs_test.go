@@ -110,6 +110,7 @@ func (u *user) files() {
 	u.Helper()
 	u.want("", "run", "--", "sh", "-c", "echo kept >a; ln a b; ln -s a c")
 	u.want("stopped", "stop", "agent:main")
+	u.want(" SAVED ", "sandbox", "list")
 	u.want("kept kept kept", "run", "--", "sh", "-c", "echo $(cat a b c)")
 }
 

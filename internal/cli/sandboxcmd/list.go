@@ -92,12 +92,13 @@ func (e *env) printList(list []provide.Listed, total int) {
 		fmt.Fprintln(e.Out, "No sandboxes. `atoll run -- COMMAND` makes one.")
 		return
 	}
-	t := console.NewTable("NAME", "STATE", "IMAGE", "AGE", "IDLE", "SAVED", "SESSION", "DRIFT", "NOTE")
+	remote := slices.ContainsFunc(list, isRemote)
+	t := console.NewTable(withSaved(remote, "SAVED", "NAME", "STATE", "IMAGE", "AGE", "IDLE", "SESSION", "DRIFT", "NOTE")...)
 	now := time.Now()
 	var notes console.Footnotes
 	for _, l := range list {
-		t.Add(l.ContainerName, stateText(l.State), imageText(l), console.Ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
-			idleText(&l, now), savedText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.Mark(l.Problem))
+		t.Add(withSaved(remote, savedText(&l, now), l.ContainerName, stateText(l.State), imageText(l), console.Ago(now.Sub(time.UnixMilli(l.CreatedAtMs))),
+			idleText(&l, now), console.Shortened(console.Printable(l.SessionKey), sessionWidth), driftText(l.Drift), notes.Mark(l.Problem))...)
 	}
 	t.Print(e.Out)
 	running := len(slices.DeleteFunc(list, func(l provide.Listed) bool { return !l.Running }))
@@ -115,6 +116,19 @@ func idleText(l *provide.Listed, now time.Time) string {
 		return "in use"
 	}
 	return console.Ago(now.Sub(time.UnixMilli(l.LastUsedAtMs)))
+}
+
+// isRemote reports whether the workspace of a sandbox is on another machine.
+func isRemote(l provide.Listed) bool {
+	return l.Backend == provide.BackendKubernetes || l.LastSavedAtMs > 0
+}
+
+// withSaved puts the cell of SAVED after IDLE, where a sandbox is on another machine.
+func withSaved(remote bool, saved string, cells ...string) []string {
+	if !remote {
+		return cells
+	}
+	return slices.Insert(cells, 5, saved)
 }
 
 // savedText is how long ago the workspace of a sandbox on another machine was brought home;
