@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,7 +66,7 @@ func startGateway(t *testing.T, c *clustertest.Cluster, model *fakellm.Server) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	g := &gateway{namespace: makeNamespace(t, c)}
+	g := &gateway{namespace: c.Namespace(t, "atoll-lost")}
 	config := filepath.Join(dir, "atoll.json5")
 	if err := os.WriteFile(config, g.config(t, c, model), 0o600); err != nil {
 		t.Fatal(err)
@@ -115,22 +114,6 @@ func (g *gateway) process(t *testing.T, dir, config string) string {
 	return filepath.Join(state, "gateway.sock")
 }
 
-// makeNamespace makes a namespace for sandboxes, and removes it at the end.
-func makeNamespace(t *testing.T, c *clustertest.Cluster) string {
-	t.Helper()
-	name := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())
-	c.Kubectl(t, "", "create", "namespace", name)
-	t.Cleanup(func() { c.Remove(t, "namespace", name) })
-	c.Kubectl(t, "", "label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if out, err := c.Try(t.Context(), "", "-n", name, "get", "serviceaccount", "default"); err == nil {
-			return name
-		} else if time.Now().After(deadline) {
-			t.Fatal(out)
-		}
-	}
-}
-
 // asks is the program of the agents, which asks the model as clients of OpenAI do.
 const asks = `curl -fsS --no-buffer {base-url}/v1/chat/completions -H 'Content-Type: application/json' \
  -d '{"model": "{model}", "stream": true, "messages": [{"role": "user", "content": "{task}"}]}' >answer && grep -q DONE answer && echo finished {task}`
@@ -143,8 +126,7 @@ func (g *gateway) config(t *testing.T, c *clustertest.Cluster, model *fakellm.Se
 		"agents": o{"defaults": o{"model": "fake/m", "sandbox": o{"backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim", "memory": "128m"}}}},
 		"llm": o{"providers": o{"fake": o{"kind": "openai", "url": "http://" + model.Addr().String(), "keys": []any{o{"env": "FAKE_KEY"}}, "models": []any{"m"}}},
 			"prices": o{"m": o{"input": 1, "output": 2}}},
-		"kubernetes": o{"kubeconfig": c.Kubeconfig(), "namespace": g.namespace, "guestImage": cmp.Or(os.Getenv("ATOLL_TEST_GUEST_IMAGE"), "atoll-guest:latest"),
-			"imagePullPolicy": "Never", "serviceAccount": "default", "seccompProfile": "atoll/sandbox.json", "startTimeoutSec": 60},
+		"kubernetes": keysOf(c, g.namespace),
 		"runs": o{"concurrency": agents, "variants": o{
 			"asks":   o{"argv": []any{"/bin/sh", "-c", asks}, "read": "text", "memory": "128m"},
 			"sleeps": o{"argv": []any{"/bin/sh", "-c", "echo begun >&2; sleep 40; echo finished {task}"}, "read": "text", "memory": "128m"},

@@ -18,10 +18,18 @@ import (
 	"github.com/atoll-run/atoll/internal/testkit/clustertest"
 )
 
-// user is somebody at a command line, with an installation whose sandboxes are pods.
+// user runs commands of the program in an installation whose sandboxes are pods.
 type user struct {
 	*testing.T
 	dir string
+}
+
+// keysOf are the keys of a configuration for sandboxes in a namespace of the test cluster.
+func keysOf(c *clustertest.Cluster, namespace string) map[string]any {
+	return map[string]any{
+		"kubeconfig": c.Kubeconfig(), "namespace": namespace, "guestImage": cmp.Or(os.Getenv("ATOLL_TEST_GUEST_IMAGE"), "atoll-guest:latest"),
+		"imagePullPolicy": "Never", "serviceAccount": "default", "seccompProfile": "atoll/sandbox.json", "startTimeoutSec": 60,
+	}
 }
 
 // newUser writes a configuration and builds the program.
@@ -31,10 +39,9 @@ func newUser(t *testing.T) *user {
 	u := &user{T: t, dir: t.TempDir()}
 	type o = map[string]any
 	config, err := json.Marshal(o{
-		"agents": o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
-		"relay":  o{"repository": filepath.Join(u.dir, "origin.git")},
-		"kubernetes": o{"kubeconfig": c.Kubeconfig(), "namespace": c.Namespace(t, "atoll-verbs"), "guestImage": cmp.Or(os.Getenv("ATOLL_TEST_GUEST_IMAGE"), "atoll-guest:latest"),
-			"imagePullPolicy": "Never", "serviceAccount": "default", "seccompProfile": "atoll/sandbox.json", "startTimeoutSec": 60},
+		"agents":     o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
+		"relay":      o{"repository": filepath.Join(u.dir, "origin.git")},
+		"kubernetes": keysOf(c, c.Namespace(t, "atoll-verbs")),
 	})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(u.dir, "atoll.json5"), config, 0o600)

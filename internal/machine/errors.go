@@ -59,7 +59,7 @@ type Transport interface {
 	// TransportErr returns why the bytes stopped, if the transport was the reason.
 	TransportErr() error
 	// EndErr returns why the bytes stopped, whatever the reason; nil if they did not, or
-	// nobody knows.
+	// the reason is unknown.
 	EndErr() error
 }
 
@@ -87,7 +87,7 @@ func transportErr(conn net.Conn) error {
 	return nil
 }
 
-// endErr returns why a connection ended; nil if nobody knows.
+// endErr returns why a connection ended; nil if the reason is unknown.
 func endErr(conn net.Conn) error {
 	if t, ok := conn.(Transport); ok {
 		return t.EndErr()

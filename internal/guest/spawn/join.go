@@ -7,8 +7,8 @@ import (
 )
 
 // Join are a user, a network and a mount namespace that a process enters, and the filter of
-// system calls that it has from then on. Whoever enters a user namespace has every capability
-// there, so the process drops them all before its program runs.
+// system calls that it has from then on. A process that enters a user namespace has every
+// capability there, and drops them all before its program runs.
 type Join struct {
 	User, Net int               // descriptors; 0: it stays where it is
 	Mount     int               // the same; a process that enters it is in Dir, or in the root

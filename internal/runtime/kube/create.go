@@ -94,9 +94,9 @@ func (r *Runtime) sourceOf(ctx context.Context, c *cluster, spec *sandbox.Spec) 
 	return pod, &source{}, err
 }
 
-// makePod gets the next pod of the sandbox and waits until it runs. The Lease names the
-// pod, or the claim that it comes by, before that exists, so that there is never one that
-// nobody knows.
+// makePod gets the next pod of the sandbox and waits until it runs. The name of the pod, or
+// of its SandboxClaim, is written to the Lease first, so that a crash leaves no pod that no
+// Lease names.
 func (i *Instance) makePod(ctx context.Context, from *source) error {
 	c, err := i.runtime.cluster()
 	if err != nil {

@@ -28,10 +28,10 @@ func lostNode(pod *corev1.Pod) error {
 	return fmt.Errorf("%w: node %s is not ready", machine.ErrNodeLost, pod.Spec.NodeName)
 }
 
-// abandoned reports whether nobody needs to wait for the end of a pod: it is to be deleted,
-// its node is lost, and what it may still do there reaches nothing that another pod of the
-// sandbox has. The cluster removes the object when the node is back, is deleted, or has the
-// taint out-of-service; nobody removes it by force, for that could hide a pod that runs.
+// abandoned reports whether another pod of the sandbox may be made before this one has
+// ended: it is being deleted, its node is lost, and it shares no volume with the other. The
+// cluster removes the object when the node is back, is deleted, or has the taint
+// out-of-service. The gateway never deletes it by force, which could hide a running pod.
 func abandoned(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && nodeLost(pod) && !hasVolume(pod)
 }

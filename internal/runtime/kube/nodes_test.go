@@ -119,8 +119,8 @@ func TestNodePoweredOff(t *testing.T) {
 	removedWhole(t, other, again)
 }
 
-// TestPodOfALostNode: nobody waits for a pod of a lost node, unless it may write to what
-// another would have.
+// TestPodOfALostNode: the end of a pod on a lost node is not awaited, unless it may write to
+// the volume of the next one.
 func TestPodOfALostNode(t *testing.T) {
 	status := func(ready, containers corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{

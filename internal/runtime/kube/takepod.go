@@ -166,8 +166,8 @@ func (i *Instance) markPod(ctx context.Context, c *cluster, name string) (*corev
 	}
 }
 
-// marks are the changes of a pod that make it the sandbox's, on the condition that nobody
-// has changed it since it was read.
+// marks is the patch that makes a pod the sandbox's, with the resourceVersion that was read:
+// it fails if the pod has changed since.
 func (i *Instance) marks(pod *corev1.Pod) map[string]any {
 	lease := i.current()
 	return map[string]any{"metadata": map[string]any{

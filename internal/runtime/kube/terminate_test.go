@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Nobody waits for files of a pod on a node that does not answer, and the list says what is
-// lost with it.
+// TestLostNodeIsNotWaitedFor: files of a pod on a node that does not answer are not awaited,
+// and the list says what is lost with it.
 func TestLostNodeIsNotWaitedFor(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		notePhase: phaseRunning, notePod: "p", noteCopies: `[{"source":"/s","target":"/w","keep":true}]`,

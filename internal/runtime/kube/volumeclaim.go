@@ -33,8 +33,8 @@ const (
 // while.
 const volumeTimeout = 15 * time.Second
 
-// onVolume reports whether a mount of a spec is on a claim. What ends with its sandbox needs
-// none, and what waits in a pool is nobody's yet.
+// onVolume reports whether a mount of a spec is on a PersistentVolumeClaim. Temporary
+// sandboxes and those that wait in a pool have none.
 func onVolume(spec *sandbox.Spec, m *sandbox.Mount, s *kubekeys.Settings) bool {
 	return s.WorkspaceVolume != nil && m.Kind == sandbox.MountWorkspace && !m.ReadOnly && spec.Kind != sandbox.KindPool && !spec.Temporary
 }
@@ -63,8 +63,8 @@ func (i *Instance) nameVolume(pod *corev1.Pod) {
 	}
 }
 
-// prepareVolume makes the claim of a sandbox unless there is one. The Lease holds the name,
-// so nobody else does. It waits until no pod of the name is left: a claim has one pod at a
+// prepareVolume makes the claim of a sandbox unless there is one. The caller holds
+// the Lease, which keeps other processes from making one. It waits until no pod of the name is left: a claim has one pod at a
 // time.
 func (i *Instance) prepareVolume(ctx context.Context, spec *sandbox.Spec) error {
 	wanted, err := i.runtime.claimOf(spec)

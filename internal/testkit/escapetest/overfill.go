@@ -29,8 +29,8 @@ func rationed(s *sandbox.Spec) {
 }
 
 // startRationed returns a sandbox of its own with a quota: all processes in it are killed
-// when it is full, and with them what passes the wire on in a pod. Several such attacks in a
-// minute would break one that is shared.
+// when it is full, and in a pod the bridge process of the wire with them. Several such attacks
+// in a minute would mark a shared sandbox as broken.
 func (a *arena) startRationed() *cell {
 	a.t.Helper()
 	return a.start(rationed)
