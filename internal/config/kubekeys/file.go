@@ -21,13 +21,13 @@ type ClusterFile struct {
 	StartTimeoutSec     *int              `json:"startTimeoutSec" min:"5" max:"600" doc:"How many seconds a pod may take to run."`
 	TerminationGraceSec *int              `json:"terminationGraceSec" min:"3" max:"3600" doc:"How many seconds a pod has that the cluster ends, as at an eviction, until its workspace has to be home."`
 	Provider            *string           `json:"provider" enum:"pods|agent-sandbox" doc:"What keeps the pods of pools ready: Atoll itself, or the controller of agent-sandbox, whose CustomResourceDefinitions and controller the cluster must have."`
-	WorkspaceSize       *string           `json:"workspaceSize" check:"line" doc:"What a workspace may hold, as a Kubernetes quantity such as 10Gi."`
+	WorkspaceSize       *string           `json:"workspaceSize" check:"quantity" doc:"What a workspace may hold, as a Kubernetes quantity such as 10Gi."`
 	WorkspaceVolume     *VolumeFile       `json:"workspaceVolume" doc:"Keep each workspace on a PersistentVolumeClaim of its own, which outlives its pods."`
 }
 
 // VolumeFile is kubernetes.workspaceVolume as a file has it.
 type VolumeFile struct {
-	Size         *string `json:"size" check:"line" doc:"What the volume holds, as a Kubernetes quantity; kubernetes.workspaceSize if not given."`
+	Size         *string `json:"size" check:"quantity" doc:"What the volume holds, as a Kubernetes quantity; kubernetes.workspaceSize if not given."`
 	StorageClass *string `json:"storageClass" check:"line" doc:"StorageClass that makes the volume; the cluster's default if not given."`
 }
 

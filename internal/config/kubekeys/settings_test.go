@@ -35,6 +35,7 @@ func TestWorkspaceVolume(t *testing.T) {
 		`{kubernetes: {workspaceVolume: {}}}`:                                           {Size: "10Gi"},
 		`{kubernetes: {workspaceSize: "2Gi", workspaceVolume: {storageClass: "fast"}}}`: {Size: "2Gi", StorageClass: "fast"},
 		`{kubernetes: {workspaceVolume: {size: "1Gi"}}}`:                                {Size: "1Gi"},
+		`{kubernetes: {workspaceVolume: {size: "0.5Ti"}}}`:                              {Size: "0.5Ti"},
 	} {
 		if s, from := settings(t, text); s.WorkspaceVolume == nil || *s.WorkspaceVolume != want || from["workspaceVolume"] != "kubernetes.workspaceVolume" {
 			t.Errorf("%s: %+v, %v", text, s.WorkspaceVolume, from)
@@ -47,7 +48,7 @@ func TestWorkspaceVolume(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	for _, text := range []string{
-		`{kubernetes: {startTimeoutSec: 1}}`, `{kubernetes: {terminationGraceSec: 1}}`, `{kubernetes: {workspaceVolume: {path: "/"}}}`, `{kubernetes: {imagePullPolicy: "Sometimes"}}`, `{kubernetes: {namespace: "a b"}}`,
+		`{kubernetes: {startTimeoutSec: 1}}`, `{kubernetes: {terminationGraceSec: 1}}`, `{kubernetes: {workspaceVolume: {path: "/"}}}`, `{kubernetes: {workspaceSize: "lots"}}`, `{kubernetes: {workspaceVolume: {size: "-1Gi"}}}`, `{kubernetes: {workspaceVolume: {size: "0"}}}`, `{kubernetes: {imagePullPolicy: "Sometimes"}}`, `{kubernetes: {namespace: "a b"}}`,
 		`{kubernetes: {tolerations: [{operator: "Near"}]}}`, `{kubernetes: {podPidsLimit: 0}}`, `{kubernetes: {hostNetwork: true}}`,
 	} {
 		if _, err := config.Parse("atoll.json5", []byte(text), config.Environment{}); err == nil {

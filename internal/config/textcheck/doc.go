@@ -44,6 +44,7 @@ var named = map[string]Check{
 	"profile":        checkProfile,
 	"providerName":   checkProviderName,
 	"proxyURL":       checkProxyURL,
+	"quantity":       checkQuantity,
 	"range":          checkRange,
 	"repository":     checkRepository,
 	"roomName":       optionNames("size", "files"),
