@@ -105,6 +105,7 @@ func objectsLeft(t *testing.T, r *Runtime) (names []string) {
 func TestAgentSandboxMissing(t *testing.T) {
 	s := agentSandboxSettings(t)
 	cluster, spec := clustertest.Shared(t), smallSpec("one")
+	cluster.ReserveAgentSandbox(t)
 	r := testRuntime(t, s)
 	for _, gap := range append(r.Check(t.Context(), spec), sandbox.Gap{}) {
 		if gap.Field == "backend" && strings.Contains(gap.Reason, "sandboxclaims.extensions.agents.x-k8s.io") && strings.Contains(gap.Remedy, "extensions.yaml") {
@@ -127,10 +128,16 @@ func TestAgentSandboxMissing(t *testing.T) {
 	if err := inst.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
+	claimWithoutController(t, s)
+}
+
+func claimWithoutController(t *testing.T, s *kubekeys.Settings) {
+	t.Helper()
+	r, spec := testRuntime(t, s), smallSpec("one")
 	keep(t, r, spec, 1)
 	dropPools(t, r)
 	began := time.Now()
-	_, err = r.Create(t.Context(), spec)
+	_, err := r.Create(t.Context(), spec)
 	if took := time.Since(began); !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(errhint.Of(err), "--extensions") || took > 20*time.Second {
 		t.Errorf("without a controller, after %v: %v (%s)", took, err, errhint.Of(err))
 	}
@@ -143,9 +150,7 @@ func TestAgentSandboxMissing(t *testing.T) {
 // keeps.
 func TestAgentSandbox(t *testing.T) {
 	s := agentSandboxSettings(t)
-	cluster := clustertest.Shared(t)
-	cluster.InstallAgentSandbox(t)
-	cluster.RunAgentSandbox(t)
+	clustertest.Shared(t).RunAgentSandbox(t)
 	t.Run("taken out of a pool", func(t *testing.T) { takenOut(t, s) })
 	t.Run("pod fails", func(t *testing.T) { podFails(t, s) })
 	t.Run("pod is deleted", func(t *testing.T) { podDeleted(t, s) })
@@ -174,9 +179,7 @@ func (r keepingRuntime) Create(ctx context.Context, spec *sandbox.Spec) (sandbox
 func TestAgentSandboxSuite(t *testing.T) {
 	s := agentSandboxSettings(t)
 	if os.Getenv(claimsVariable) == "" { // not in a process that a case starts
-		cluster := clustertest.Shared(t)
-		cluster.InstallAgentSandbox(t)
-		cluster.RunAgentSandbox(t)
+		clustertest.Shared(t).RunAgentSandbox(t)
 		t.Setenv(claimsVariable, "1")
 	}
 	sandboxtest.Run(t, sandboxtest.Subject{

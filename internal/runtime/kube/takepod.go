@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
@@ -189,71 +188,4 @@ func (i *Instance) giveName(ctx context.Context) error {
 		return fmt.Errorf("the guest does not answer: %w", err)
 	}
 	return m.Identify(ctx, i.current().Annotations[noteNonce], i.name)
-}
-
-// releaseClaim deletes the claim of the sandbox, if it has one, and waits until it is gone,
-// and with it every pod that the controller made for it, or until its pod is abandoned. A pod
-// that was deleted before its claim would be made again.
-func (i *Instance) releaseClaim(ctx context.Context, grace int64) error {
-	lease := i.current()
-	name, uid := lease.Annotations[noteClaim], types.UID(lease.Annotations[noteUID])
-	if name == "" {
-		return nil
-	}
-	c, err := i.runtime.cluster()
-	if err != nil {
-		return err
-	}
-	i.runtime.dropSession(string(uid))
-	i.runtime.terminations.setOurs(uid)
-	if err := c.removeWithDependents(ctx, sandboxClaims, name); err != nil {
-		return err
-	}
-	for {
-		err := c.get(ctx, sandboxClaims, name, new(sandboxClaim))
-		if errors.Is(err, sandbox.ErrNotFound) {
-			return nil
-		}
-		left := false
-		if err == nil {
-			left, err = c.hastenEnd(ctx, lease.Annotations[notePod], grace)
-		}
-		if left {
-			return nil
-		}
-		if err == nil {
-			err = pause(ctx, pollInterval)
-		}
-		if err != nil {
-			return notGone(name, err)
-		}
-	}
-}
-
-// hastenEnd gives a pod that is being deleted less time, if it has more. It reports whether
-// the pod is abandoned.
-func (c *cluster) hastenEnd(ctx context.Context, name string, grace int64) (left bool, err error) {
-	pod := new(corev1.Pod)
-	err = c.get(ctx, pods, name, pod)
-	switch {
-	case errors.Is(err, sandbox.ErrNotFound):
-		return false, nil
-	case err != nil || pod.DeletionGracePeriodSeconds == nil:
-		return false, err
-	case abandoned(pod) || *pod.DeletionGracePeriodSeconds <= grace:
-		return abandoned(pod), nil
-	}
-	return false, c.remove(ctx, pods, name, pod.UID, grace)
-}
-
-// removeWithDependents deletes an object that is to be there until what it owns is gone;
-// nil if it is gone.
-func (c *cluster) removeWithDependents(ctx context.Context, kind resourceKind, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := c.of(kind).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return explain(err)
 }
