@@ -94,5 +94,5 @@ func (r *Runtime) examineProvider(ctx context.Context, c *cluster) []sandbox.Fin
 	if err := c.checkAgentSandbox(ctx); err != nil {
 		return []sandbox.Finding{notFine("provider", err)}
 	}
-	return []sandbox.Finding{fine("provider", "agent-sandbox, %s/%s", agentSandboxGroup, agentSandboxVersion)}
+	return []sandbox.Finding{fine("provider", "agent-sandbox: the cluster has its CustomResourceDefinitions, with version %s", agentSandboxVersion)}
 }

@@ -128,7 +128,12 @@ func TestAgentSandboxMissing(t *testing.T) {
 	if err := inst.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	claimWithoutController(t, s)
+	t.Run("a claim", func(t *testing.T) { t.Parallel(); claimWithoutController(t, s) })
+	t.Run("doctor", func(t *testing.T) {
+		t.Parallel()
+		wantFinding(t, examined(t, s, ""), sandbox.Finding{Name: "pod", Level: sandbox.FindingFailed, Detail: "the controller of agent-sandbox says nothing", Remedy: "--extensions"})
+		nothingLeft(t, testRuntime(t, s))
+	})
 }
 
 func claimWithoutController(t *testing.T, s *kubekeys.Settings) {
@@ -146,12 +151,34 @@ func claimWithoutController(t *testing.T, s *kubekeys.Settings) {
 	}
 }
 
+// nothingLeft checks that there is nothing of an installation, nor a pool.
+func nothingLeft(t *testing.T, r *Runtime) {
+	t.Helper()
+	left := objectsLeft(t, r)
+	for _, kind := range []resourceKind{sandboxWarmPools, sandboxTemplates} {
+		pools, err := list[metav1.PartialObjectMetadata](t.Context(), r.known, kind, metav1.ListOptions{LabelSelector: r.selectAll()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range pools {
+			left = append(left, kind.Resource+"/"+pools[n].Name)
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // TestAgentSandbox: pods of sandboxes come out of pools that agent-sandbox's controller
 // keeps.
 func TestAgentSandbox(t *testing.T) {
 	s := agentSandboxSettings(t)
 	clustertest.Shared(t).RunAgentSandbox(t)
 	t.Run("taken out of a pool", func(t *testing.T) { takenOut(t, s) })
+	t.Run("doctor", func(t *testing.T) {
+		wantFinding(t, examined(t, s, ""), sandbox.Finding{Name: "pod", Level: sandbox.FindingOK, Detail: "by a SandboxClaim"})
+		nothingLeft(t, testRuntime(t, s))
+	})
 	t.Run("pod fails", func(t *testing.T) { podFails(t, s) })
 	t.Run("pod is deleted", func(t *testing.T) { podDeleted(t, s) })
 	t.Run("races", func(t *testing.T) { raceForPods(t, s) })

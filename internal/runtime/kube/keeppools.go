@@ -61,7 +61,7 @@ func (r *Runtime) KeepPools(ctx context.Context, pools []sandbox.KeptPool) ([]sa
 			return nil, err
 		}
 	}
-	return counts, r.removeOtherPools(ctx, c, wanted)
+	return counts, r.removePools(ctx, c, func(o *metav1.PartialObjectMetadata) bool { return !wanted[o.Name] && !r.isTrial(o) })
 }
 
 // keepPool makes a pool that is not there, or changes its size.
@@ -108,7 +108,7 @@ func (r *Runtime) makePool(ctx context.Context, c *cluster, p *podPool, size int
 		}},
 	}
 	for _, kind := range []resourceKind{sandboxTemplates, sandboxWarmPools} {
-		made[kind]["metadata"] = map[string]any{"name": p.name, "labels": maps.Clone(labels)}
+		made[kind]["metadata"] = map[string]any{"name": p.name, "labels": maps.Clone(labels), "annotations": maps.Clone(p.notes)}
 		if err := c.createObject(ctx, kind, made[kind]); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -116,16 +116,16 @@ func (r *Runtime) makePool(ctx context.Context, c *cluster, p *podPool, size int
 	return nil
 }
 
-// removeOtherPools removes the pools of this installation that are not wanted. Pods that
+// removePools removes those of the pools of this installation that unwanted names. Pods that
 // wait in them go too; those of claims belong to their claims.
-func (r *Runtime) removeOtherPools(ctx context.Context, c *cluster, wanted map[string]bool) error {
+func (r *Runtime) removePools(ctx context.Context, c *cluster, unwanted func(*metav1.PartialObjectMetadata) bool) error {
 	for _, kind := range []resourceKind{sandboxWarmPools, sandboxTemplates} {
 		found, err := list[metav1.PartialObjectMetadata](ctx, c, kind, metav1.ListOptions{LabelSelector: r.selectAll()})
 		if err != nil {
 			return fmt.Errorf("list of %s: %w", kind.Resource, err)
 		}
 		for n := range found {
-			if o := &found[n]; !wanted[o.Name] && o.DeletionTimestamp == nil {
+			if o := &found[n]; unwanted(o) && o.DeletionTimestamp == nil {
 				if err := c.remove(ctx, kind, o.Name, o.UID, 0); err != nil {
 					return err
 				}
@@ -137,8 +137,9 @@ func (r *Runtime) removeOtherPools(ctx context.Context, c *cluster, wanted map[s
 
 // podPool is a pool of agent-sandbox.
 type podPool struct {
-	name string      // of the SandboxTemplate and of the SandboxWarmPool
-	pod  *corev1.Pod // what its pods are made of
+	name  string         // of the SandboxTemplate and of the SandboxWarmPool
+	pod   *corev1.Pod    // what its pods are made of
+	notes map[string]any // annotations of both
 }
 
 // poolOf returns the pool with pods for spec, which have nothing that says whose they are.
@@ -153,7 +154,7 @@ func (r *Runtime) poolOf(spec *sandbox.Spec) (*podPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &podPool{namePrefix + digest(r.installation, "pool", spec.AgentID, string(text)), pod}, nil
+	return &podPool{name: namePrefix + digest(r.installation, "pool", spec.AgentID, string(text)), pod: pod}, nil
 }
 
 // shapedSpec is spec with the name inside that pods of pools have.

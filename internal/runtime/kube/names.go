@@ -28,6 +28,7 @@ const (
 	noteClaim    = "atoll.dev/claim"  // SandboxClaim that the pod came by
 	noteUID      = "atoll.dev/uid"    // of that pod
 	noteMember   = "atoll.dev/member" // that pod, if it waited in a pool before
+	noteTrial    = "atoll.dev/trial"  // of a pool: the sandbox that it was made for to try the cluster
 )
 
 // namePrefix begins the names of our objects.

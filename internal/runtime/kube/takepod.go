@@ -37,9 +37,15 @@ type sandboxClaim struct {
 	} `json:"status"`
 }
 
+// comesByClaim reports whether the pod of a sandbox of spec comes by a SandboxClaim where
+// there is a pool for it.
+func (r *Runtime) comesByClaim(spec *sandbox.Spec) bool {
+	return r.usesAgentSandbox() && sandbox.Unpoolable(shapedSpec(spec)) == "" && r.Unpoolable(spec) == ""
+}
+
 // poolFor returns the pool that has pods for spec; nil if there is none.
 func (r *Runtime) poolFor(ctx context.Context, c *cluster, spec *sandbox.Spec) (*podPool, error) {
-	if !r.usesAgentSandbox() || sandbox.Unpoolable(shapedSpec(spec)) != "" || r.Unpoolable(spec) != "" {
+	if !r.comesByClaim(spec) {
 		return nil, nil
 	}
 	if err := r.checkProvider(ctx, c); err != nil {

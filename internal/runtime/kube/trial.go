@@ -24,21 +24,33 @@ const (
 
 // trial makes a pod of a sandbox, without the directories, and removes it: only a node
 // can tell whether it has the images, the profile of system calls and a limit of processes.
+// With agent-sandbox the pod comes by a claim: only that tells whether its controller runs.
 func (r *Runtime) trial(ctx context.Context, spec *sandbox.Spec) []sandbox.Finding {
 	ctx, cancel := context.WithTimeout(ctx, r.startTimeout()+trialTimeout)
 	defer cancel()
 	tried := *spec
-	tried.Name, tried.Mounts, tried.Workdir = "doctor-"+strings.ToLower(rand.Text()), nil, "/"
-	began := time.Now()
-	made, err := r.Create(ctx, &tried)
+	tried.Name, tried.Mounts, tried.Workdir, tried.SetupCommand = "doctor-"+strings.ToLower(rand.Text()), nil, "/", ""
+	tried.AgentID = tried.Name // its pool is nobody else's
+	endPool, err := r.trialPool(ctx, &tried)
 	if err != nil {
-		return []sandbox.Finding{notFine("pod", err)}
+		return []sandbox.Finding{notFine("provider", err)}
 	}
-	found, err := r.examineSandbox(ctx, made.(*Instance), began)
-	if err = errors.Join(err, made.(*Instance).removeNow(ctx)); err != nil {
+	found, err := r.tryPod(ctx, &tried)
+	if err = errors.Join(err, endPool(ctx)); err != nil {
 		found = append(found, notFine("pod", err))
 	}
 	return found
+}
+
+// tryPod makes the sandbox of a trial, looks at it, and removes it.
+func (r *Runtime) tryPod(ctx context.Context, spec *sandbox.Spec) ([]sandbox.Finding, error) {
+	began := time.Now()
+	made, err := r.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.examineSandbox(ctx, made.(*Instance), began)
+	return found, errors.Join(err, made.(*Instance).removeNow(ctx))
 }
 
 // examineSandbox starts the sandbox of a trial and looks at it.
@@ -51,7 +63,11 @@ func (r *Runtime) examineSandbox(ctx context.Context, i *Instance, began time.Ti
 	if _, err := m.Info(ctx); err != nil {
 		return nil, err
 	}
-	found := []sandbox.Finding{fine("pod", "one ran on %s after %.1f s", i.currentPod().Spec.NodeName, time.Since(began).Seconds())}
+	how := ""
+	if i.current().Annotations[noteClaim] != "" {
+		how = ", by a SandboxClaim"
+	}
+	found := []sandbox.Finding{fine("pod", "one ran on %s after %.1f s%s", i.currentPod().Spec.NodeName, time.Since(began).Seconds(), how)}
 	ring, err := r.examineNetwork(ctx, i, m)
 	if err != nil {
 		return found, err
