@@ -21,7 +21,8 @@ import (
 // user runs commands of the program in an installation whose sandboxes are pods.
 type user struct {
 	*testing.T
-	dir string
+	dir    string
+	config map[string]any
 }
 
 // keysOf are the keys of a configuration for sandboxes in a namespace of the test cluster.
@@ -32,23 +33,17 @@ func keysOf(c *clustertest.Cluster, namespace string) map[string]any {
 	}
 }
 
-// newUser writes a configuration and builds the program.
-func newUser(t *testing.T) *user {
+// newUser writes a configuration for a namespace of the cluster and builds the program.
+func newUser(t *testing.T, c *clustertest.Cluster, namespace string) *user {
 	t.Helper()
-	c := clustertest.Shared(t)
 	u := &user{T: t, dir: t.TempDir()}
 	type o = map[string]any
-	config, err := json.Marshal(o{
-		"agents":     o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
-		"relay":      o{"repository": filepath.Join(u.dir, "origin.git")},
-		"kubernetes": keysOf(c, c.Namespace(t, "atoll-verbs")),
-	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(u.dir, "atoll.json5"), config, 0o600)
+	u.config = o{
+		"agents": o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
+		"relay":  o{"repository": filepath.Join(u.dir, "origin.git")},
 	}
-	if err == nil {
-		err = buildtest.Programs(t.Context(), u.dir, "atoll-kube")
-	}
+	u.set("kubernetes", keysOf(c, namespace))
+	err := buildtest.Programs(t.Context(), u.dir, "atoll-kube")
 	if err == nil {
 		err = os.Mkdir(filepath.Join(u.dir, "project"), 0o755)
 	}
@@ -59,12 +54,30 @@ func newUser(t *testing.T) *user {
 	return u
 }
 
+// file is the path of the configuration.
+func (u *user) file() string { return filepath.Join(u.dir, "atoll.json5") }
+
+// set changes a section of the configuration; nil removes it.
+func (u *user) set(section string, keys map[string]any) {
+	u.Helper()
+	if u.config[section] = keys; keys == nil {
+		delete(u.config, section)
+	}
+	text, err := json.Marshal(u.config)
+	if err == nil {
+		err = os.WriteFile(u.file(), text, 0o600)
+	}
+	if err != nil {
+		u.Fatal(err)
+	}
+}
+
 // try runs a command of the program and returns all that it says.
 func (u *user) try(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.Context()), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(u.dir, "atoll-kube"), args...)
-	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "HOME="+u.dir, "ATOLL_STATE_DIR="+filepath.Join(u.dir, "state"), "ATOLL_CONFIG="+filepath.Join(u.dir, "atoll.json5"))
+	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "HOME="+u.dir, "ATOLL_STATE_DIR="+filepath.Join(u.dir, "state"), "ATOLL_CONFIG="+u.file())
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -80,11 +93,14 @@ func (u *user) want(text string, args ...string) {
 // TestVerbs: what works in sandboxes of other backends works in pods too, or is refused by
 // name before anything is made.
 func TestVerbs(t *testing.T) {
-	u := newUser(t)
+	c := clustertest.Shared(t)
+	namespace := c.Namespace(t, "atoll-verbs")
+	u := newUser(t, c, namespace)
 	u.refusals()
 	u.services()
 	u.files()
 	u.relay()
+	u.volume(c, namespace)
 }
 
 func (u *user) refusals() {
@@ -135,4 +151,28 @@ func (u *user) relay() {
 		}
 	}
 	u.want("pushed to sandbox/try", "demo", "--branch", "try", "--session", "agent:main:relayed")
+}
+
+// volume has the workspace of a session on a PersistentVolumeClaim, which goes with the private
+// copy, also when the configuration asks for no claims any more.
+func (u *user) volume(c *clustertest.Cluster, namespace string) {
+	u.Helper()
+	keys := keysOf(c, namespace)
+	c.Volume(u.T, clustertest.Volume{Name: namespace, Class: namespace})
+	keys["workspaceVolume"] = map[string]any{"size": "1Gi", "storageClass": namespace}
+	u.set("kubernetes", keys)
+	claims := func() string {
+		return c.Kubectl(u.T, "", "-n", namespace, "get", "persistentvolumeclaims", "-o", "name")
+	}
+	u.want("", "run", "--session", "agent:main:kept", "--", "sh", "-c", "echo kept >file")
+	u.want("", "rm", "agent:main:kept", "--force")
+	u.want("kept", "run", "--session", "agent:main:kept", "--", "cat", "file")
+	if claims() == "" {
+		u.Error("the workspace was on no claim: this tries nothing")
+	}
+	u.set("kubernetes", keysOf(c, namespace))
+	u.want("", "rm", "agent:main:kept", "--force", "--discard")
+	if left := claims(); left != "" {
+		u.Errorf("left: %s", left)
+	}
 }

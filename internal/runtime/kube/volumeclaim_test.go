@@ -2,7 +2,6 @@ package kube
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,17 +32,11 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// provideVolume makes a volume of a directory of a node for the claim of a sandbox: the test
-// cluster has nothing that makes volumes.
+// provideVolume makes a volume for the claim of a sandbox.
 func provideVolume(t *testing.T, c *clustertest.Cluster, r *Runtime, name string) {
 	t.Helper()
-	node := strings.TrimSpace(c.Kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
-	volume := r.settings.Namespace + "-" + r.leaseName(name)
-	c.Kubectl(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":%q},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],
-		"persistentVolumeReclaimPolicy":"Retain","local":{"path":%q},"claimRef":{"namespace":%q,"name":%q},
-		"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q]}]}]}}}}`,
-		volume, t.TempDir(), r.settings.Namespace, r.leaseName(name), node), "create", "-f", "-")
-	t.Cleanup(func() { c.Remove(t, "persistentvolume", volume) })
+	claim := r.leaseName(name)
+	c.Volume(t, clustertest.Volume{Name: r.settings.Namespace + "-" + claim, Namespace: r.settings.Namespace, Claim: claim})
 }
 
 // claimsOf are the claims of a runtime.
@@ -92,6 +85,7 @@ func volumeOutlivesThePod(t *testing.T, c *clustertest.Cluster, r *Runtime) {
 	if err := os.RemoveAll(home); err != nil {
 		t.Fatal(err)
 	}
+	r.settings.WorkspaceVolume = nil // removed from the configuration
 	if names, err := r.Unrecorded(t.Context()); len(names) != 1 || names[0] != spec.Name || err != nil {
 		t.Errorf("of a copy that was removed: %v, %v", names, err)
 	}

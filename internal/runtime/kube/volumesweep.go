@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -17,13 +18,17 @@ import (
 var _ sandbox.Finder = (*Runtime)(nil)
 
 // Unrecorded returns the names of which a claim is left although they have no sandbox and
-// their private copy was removed for good.
+// their private copy was removed for good, also when kubernetes.workspaceVolume was removed
+// since.
 func (r *Runtime) Unrecorded(ctx context.Context) ([]string, error) {
 	c, err := r.cluster()
-	if err != nil || r.settings.WorkspaceVolume == nil { // claims without one are an administrator's to remove
+	if err != nil {
 		return nil, err
 	}
 	all, err := list[corev1.PersistentVolumeClaim](ctx, c, claims, metav1.ListOptions{LabelSelector: r.selectAll()})
+	if r.hasNoClaims(err) {
+		return nil, nil
+	}
 	var names []string
 	for n := range all {
 		if isAbandoned(&all[n]) {
@@ -31,6 +36,12 @@ func (r *Runtime) Unrecorded(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, err
+}
+
+// hasNoClaims reports whether an error says that these credentials may not look for claims,
+// where none are made.
+func (r *Runtime) hasNoClaims(err error) bool {
+	return r.settings.WorkspaceVolume == nil && apierrors.IsForbidden(err)
 }
 
 // isAbandoned reports whether the private copy of a claim was removed for good. If the
@@ -46,10 +57,13 @@ func isAbandoned(claim *corev1.PersistentVolumeClaim) bool {
 // for good.
 func (r *Runtime) sweepVolume(ctx context.Context, name string) error {
 	c, err := r.cluster()
-	if err != nil || r.settings.WorkspaceVolume == nil {
+	if err != nil {
 		return err
 	}
 	claim, err := r.readClaim(ctx, c, name)
+	if r.hasNoClaims(err) {
+		return nil
+	}
 	if err != nil || claim == nil || !isAbandoned(claim) {
 		return err
 	}

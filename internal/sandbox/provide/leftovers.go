@@ -252,20 +252,21 @@ func (a *Installation) backendOf(entry *sandbox.Entry) string {
 }
 
 // removeVolume removes the volume on which a cluster keeps the copy of a sandbox, when the
-// sandbox and its copy on this host are gone.
+// sandbox and its copy on this host are gone. Where the configuration asks for no volumes, it
+// may have asked for them before; what is not removed then is left to the next repair.
 func (a *Installation) removeVolume(ctx context.Context, entry *sandbox.Entry) error {
-	settings, _ := a.Config.Kubernetes().Settings()
-	if settings.WorkspaceVolume == nil || a.backendOf(entry) != BackendKubernetes {
+	if a.backendOf(entry) != BackendKubernetes {
 		return nil
 	}
 	rt, err := a.Manager.Runtime(ctx, BackendKubernetes)
-	if err != nil {
-		return err
+	if s, ok := rt.(sandbox.Sweeper); ok && err == nil {
+		err = s.Sweep(ctx, entry.RuntimeName())
 	}
-	if s, ok := rt.(sandbox.Sweeper); ok {
-		return s.Sweep(ctx, entry.RuntimeName())
+	if settings, _ := a.Config.Kubernetes().Settings(); err != nil && settings.WorkspaceVolume == nil {
+		a.Logger.WarnContext(ctx, "not looked for the volume of a copy; `atoll sandbox prune` does it", "sandbox", entry.ContainerName, "error", err)
+		return nil
 	}
-	return nil
+	return err
 }
 
 // isTemporary tells whether a copy ends with its sandbox.

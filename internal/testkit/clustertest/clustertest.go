@@ -89,3 +89,25 @@ func (c *Cluster) Namespace(tb testing.TB, prefix string) string {
 		}
 	}
 }
+
+// A Volume is a PersistentVolume of 1Gi on a directory of a node: the cluster has nothing that
+// makes volumes.
+type Volume struct {
+	Name, Class      string
+	Namespace, Claim string // of the claim that it is for; "": any of its class
+}
+
+// Volume makes a volume, and removes it at the end.
+func (c *Cluster) Volume(tb testing.TB, v Volume) {
+	tb.Helper()
+	node := strings.TrimSpace(c.Kubectl(tb, "", "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
+	claim := ""
+	if v.Claim != "" {
+		claim = fmt.Sprintf(`"claimRef":{"namespace":%q,"name":%q},`, v.Namespace, v.Claim)
+	}
+	c.Kubectl(tb, fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":%q},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],
+		"persistentVolumeReclaimPolicy":"Retain","storageClassName":%q,"local":{"path":%q},%s
+		"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q]}]}]}}}}`,
+		v.Name, v.Class, tb.TempDir(), claim, node), "create", "-f", "-")
+	tb.Cleanup(func() { c.Remove(tb, "persistentvolume", v.Name) })
+}
