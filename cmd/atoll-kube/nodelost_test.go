@@ -56,6 +56,7 @@ func TestNodeLost(t *testing.T) {
 type gateway struct {
 	*client.Client
 	namespace string
+	cmd       *exec.Cmd
 }
 
 // startGateway starts the gateway of an installation of its own.
@@ -74,14 +75,22 @@ func startGateway(t *testing.T, c *clustertest.Cluster, model *fakellm.Server) *
 	if err := buildtest.Programs(t.Context(), dir, "atoll-kube"); err != nil {
 		t.Fatal(err)
 	}
+	g.open(t, dir, config)
+	return g
+}
+
+// open starts the process of the gateway, and returns when it is ready.
+func (g *gateway) open(t *testing.T, dir, config string) {
+	t.Helper()
 	socket := g.process(t, dir, config)
+	var err error
 	if g.Client, err = client.New(client.Options{Socket: socket}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		if _, err = g.Ready(t.Context()); err == nil {
-			return g
+			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the gateway is not ready: %v", err)
@@ -92,7 +101,7 @@ func startGateway(t *testing.T, c *clustertest.Cluster, model *fakellm.Server) *
 // process starts the gateway, which ends with the test, and returns the path of its socket.
 func (g *gateway) process(t *testing.T, dir, config string) string {
 	t.Helper()
-	log, err := os.Create(filepath.Join(dir, "log"))
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +112,7 @@ func (g *gateway) process(t *testing.T, dir, config string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	g.cmd = cmd
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()

@@ -41,7 +41,10 @@ func (s *Service) kept(backend string) (agents []string, wanted []sandbox.KeptPo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pools {
-		p.kept, p.making = false, 0
+		if p.making = 0; p.kept && p.size == 0 {
+			p.ready = 0
+		}
+		p.kept = false
 	}
 	for _, agent := range names {
 		p := s.pools[agent]

@@ -66,6 +66,7 @@ func changed(p *Parts, s *provide.Settings, before, after *config.Gateway) (part
 			}
 			return l, err
 		}},
+		{"kubernetes", func(c *config.Config) (any, error) { k, _ := c.Kubernetes().Settings(); return k, nil }},
 		{"runs and their variants", func(c *config.Config) (any, error) { return c.Runs() }},
 		{"relay", func(c *config.Config) (any, error) { return c.Relay() }},
 		{"models", func(c *config.Config) (any, error) { return c.Models(), nil }},
