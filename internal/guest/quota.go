@@ -138,13 +138,13 @@ func (w *quotaEnforcer) enforce(now quota.Usage, disks quota.Disks) {
 	}
 }
 
-// endFor kills every process of the sandbox but the guest.
+// endFor kills every process of the sandbox but the guest and its bridges.
 func (s *server) endFor(full wire.QuotaLimit) {
 	for _, p := range s.table.after("") {
 		p.endForQuota(full)
 	}
 	if isPID1() {
-		_ = unix.Kill(-1, unix.SIGKILL) // also processes of execs that have ended
+		s.walker.KillAll() // also processes of execs that have ended
 	}
 }
 

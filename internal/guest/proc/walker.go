@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -176,4 +177,41 @@ func (w *Walker) killStopped(execs ExecSet) bool {
 		}
 	})
 	return last.found == 0
+}
+
+// KillAll kills every process but the guest and those that a host started from outside, as
+// the one that passes a wire on: they have no parent here, and nothing that began inside can
+// lose its parent, as process 1 adopts every orphan. All are stopped first, in one system call,
+// so that none forks while they are read; a SIGCONT that was under way then can undo that, so
+// it ends with a pass that finds none that is not killed already. After killTimeout every
+// process is killed, in one system call. The guest must be process 1.
+func (w *Walker) KillAll() {
+	w.stopping.Lock()
+	defer w.stopping.Unlock()
+	killed := map[int]bool{}
+	for deadline := time.Now().Add(killTimeout); w.killInside(killed) > 0; time.Sleep(pollFirst) {
+		if time.Now().After(deadline) {
+			_ = unix.Kill(-1, unix.SIGKILL)
+			return
+		}
+	}
+}
+
+// killInside stops all processes, kills those that began inside and lets the others go on. It
+// returns how many were not in killed, and adds them.
+func (w *Walker) killInside(killed map[int]bool) (found int) {
+	_ = unix.Kill(-1, unix.SIGSTOP)
+	w.Procs.Each(func(pid int) {
+		s := processState(pid)
+		if s.letter != 0 && s.parent == 0 {
+			_ = unix.Kill(pid, unix.SIGCONT)
+			return
+		}
+		_ = unix.Kill(pid, unix.SIGKILL) // also one of which nothing can be read
+		if !killed[pid] && !s.dead() {
+			killed[pid] = true
+			found++
+		}
+	})
+	return found
 }

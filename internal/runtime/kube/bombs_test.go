@@ -82,3 +82,29 @@ func bombMemory(t *testing.T, i *Instance, m *machine.Machine) {
 		}
 	}
 }
+
+// TestQuotaKills: each time the workspace is over its quota all commands are killed, and the
+// bridge that carries the wire is not: more kills than a wire may break in a minute leave the
+// sandbox as it is.
+func TestQuotaKills(t *testing.T) {
+	const kills, fill = 12, "for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero >/workspace/f$i; done; sleep 60"
+	r := testRuntime(t, clusterSettings(t))
+	spec := smallSpec("overfull")
+	spec.Mounts = []sandbox.Mount{{Source: t.TempDir(), Target: "/workspace", Kind: sandbox.MountWorkspace, Enclosed: true}}
+	spec.Limits.Workspace = sandbox.WorkspaceQuota{Size: 4 << 20}
+	inst, m := started(t, r, spec)
+	answers(t, m, time.Minute)
+	before := inst.liveSession()
+	for n := range kills {
+		res, err := m.Exec(t.Context(), &machine.Command{Argv: []string{"sh", "-c", fill}, Timeout: time.Minute})
+		if err != nil || res.QuotaExceeded == "" {
+			t.Fatalf("kill %d: %+v, %v", n, res, err)
+		}
+		if res, err := m.Exec(t.Context(), &machine.Command{Argv: []string{"sh", "-c", "rm /workspace/f*"}, Timeout: time.Minute}); err != nil || res.ExitCode != 0 {
+			t.Fatalf("after kill %d: %+v, %v", n, res, err)
+		}
+	}
+	if after := inst.liveSession(); after == nil || after != before {
+		t.Errorf("the session was opened again: %p, %p", before, after)
+	}
+}

@@ -28,11 +28,13 @@ func rationed(s *sandbox.Spec) {
 	s.Limits.Workspace = sandbox.WorkspaceQuota{Size: roomSize, Files: roomFiles}
 }
 
-// startRationed returns a sandbox of its own with a quota: all processes in it are killed
-// when it is full, and in a pod the bridge process of the wire with them. Several such attacks
-// in a minute would mark a shared sandbox as broken.
+// startRationed returns a sandbox with a quota: all processes in it are killed when it is full,
+// but not those that pass the wire on. So one sandbox takes all of these attacks.
 func (a *arena) startRationed() *cell {
 	a.t.Helper()
+	if a.home != nil {
+		return a.atHome()
+	}
 	return a.start(rationed)
 }
 
