@@ -193,8 +193,8 @@ func (l *wireDialer) attempt(ctx context.Context) (*wireConn, error) {
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	welcome, err := wire.Handshake(conn, l.machine.helloOn(conn, l.kind))
-	if !unwatch() && err == nil {
-		err = ctx.Err()
+	if !unwatch() && err == nil { // it was slow, and is not the guest's fault
+		err = fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, ctx.Err())
 	}
 	if err != nil {
 		lost := transportErr(conn)

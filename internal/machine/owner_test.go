@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,5 +98,58 @@ func TestCommandOutlivesItsTransport(t *testing.T) {
 	away.Store(false)
 	if c := <-got; c.out != "begin\nend\n" || c.ExitCode != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// late is a connection whose first bytes come when the time of the dial is over.
+type late struct {
+	net.Conn
+	over chan struct{}
+	once sync.Once
+}
+
+func (c *late) SetDeadline(at time.Time) error {
+	if at.Before(time.Now()) {
+		c.once.Do(func() { close(c.over) })
+		return nil
+	}
+	return c.Conn.SetDeadline(at)
+}
+
+func (c *late) Close() error {
+	c.once.Do(func() { close(c.over) })
+	return c.Conn.Close()
+}
+
+func (c *late) Read(p []byte) (int, error) {
+	<-c.over
+	return c.Conn.Read(p)
+}
+
+// TestCommandOutlivesSlowDials: a handshake that ends when the time of its dial does is no break
+// of the guest's, and the command under way is found by a later one.
+func TestCommandOutlivesSlowDials(t *testing.T) {
+	g := machinetest.Start(t, nil)
+	var slow atomic.Int64 // dials that are to be
+	var cut sync.Map
+	m := machine.New(func(ctx context.Context) (net.Conn, error) {
+		conn, err := g.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cut.Store(conn, true)
+		if slow.Add(-1) >= 0 {
+			return &late{Conn: conn, over: make(chan struct{})}, nil
+		}
+		return conn, nil
+	}, &machine.Options{DialTimeout: 100 * time.Millisecond, MaxBreaks: 5})
+	defer m.Close()
+	got := make(chan captured, 1)
+	go func() { got <- sh(t, m, "echo begin; sleep 2; echo end") }()
+	time.Sleep(500 * time.Millisecond)
+	slow.Store(5)
+	cut.Range(func(conn, _ any) bool { return conn.(net.Conn).Close() == nil })
+	if c := <-got; c.out != "begin\nend\n" || c.ExitCode != 0 || slow.Load() >= 0 {
+		t.Errorf("%+v, %d dials left", c, slow.Load())
 	}
 }
