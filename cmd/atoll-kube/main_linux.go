@@ -26,5 +26,5 @@ func run() int {
 // open opens the runtime with the settings of the installation.
 func open(_ context.Context, in *provide.Installation) (sandbox.Runtime, error) {
 	settings, _ := in.Config.Kubernetes().Settings()
-	return kube.New(kube.Options{Settings: settings, Installation: in.ID, Owner: in.Owned, Logger: in.Logger})
+	return kube.New(kube.Options{Settings: settings, Installation: in.ID, Owner: in.Owned, Logger: in.Logger, Room: in.CheckRoom})
 }

@@ -30,7 +30,7 @@ func TestLinksThereAndBack(t *testing.T) {
 	wantLinks(t, w.at("tree"))
 	check(t, os.Link(w.at("tree/a"), w.at("tree/sub/same")))
 	check(t, os.Mkdir(back, 0o750))
-	again, err := hosttree.Update(patience(t), w.files, w.at("tree"), back)
+	again, err := hosttree.Update(patience(t), w.files, w.at("tree"), archive.Target{Dir: back})
 	check(t, err)
 	wantLinks(t, back)
 	if text, err := os.ReadFile(filepath.Join(back, "a")); string(text) != "alpha" || err != nil || len(skipped)+len(again) > 0 {

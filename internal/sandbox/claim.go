@@ -100,7 +100,7 @@ func (c *Claim) Release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := c.manager.removeEntry(ctx, c.entry); err != nil {
+	if err := c.manager.removeEntry(ctx, c.entry, 0); err != nil {
 		c.manager.Logger.WarnContext(ctx, "sandbox of a pool not removed yet", "sandbox", c.Name(), "error", err)
 	}
 }
@@ -160,7 +160,7 @@ func (m *Manager) claim(ctx context.Context, spec *Spec) (_ Instance, _ *machine
 func (m *Manager) unclaim(ctx context.Context, entry *Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return m.removeEntry(ctx, entry)
+	return m.removeEntry(ctx, entry, 0)
 }
 
 // openClaimed opens the sandbox of a claim on its machinery, and has that note whose it is.

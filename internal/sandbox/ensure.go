@@ -259,7 +259,7 @@ func (m *Manager) act(ctx context.Context, spec *Spec, inst Instance, seen obser
 		err = resume(ctx, inst)
 	case actRecreate:
 		ended = inst.Seen().Problem
-		if err = m.remove(ctx, spec.Name, inst); err == nil {
+		if err = m.remove(ctx, spec.Name, inst, saveFor(seen)); err == nil {
 			inst, mach, err = m.create(ctx, spec)
 		}
 	case actCreate:
@@ -302,6 +302,14 @@ func (m *Manager) start(ctx context.Context, spec *Spec, inst Instance) error {
 	}
 	m.Checkpoint("started again")
 	return nil
+}
+
+// saveFor is how long the files of a sandbox that is made anew may take to be brought home.
+func saveFor(seen observation) time.Duration {
+	if seen.unfinished {
+		return 0
+	}
+	return saveTimeout
 }
 
 // Resumer is the ability of an instance to go on after a pause.

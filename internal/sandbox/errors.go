@@ -14,6 +14,8 @@ var (
 	ErrForeign     = errors.New("owned by another program")
 	ErrUnavailable = errors.New("engine not available")
 	ErrNoImage     = errors.New("image not found")
+	// ErrNotSaved is a sandbox that answers, and whose files cannot be brought home.
+	ErrNotSaved = errors.New("its files were not brought home")
 )
 
 // ProvisionError is the one error of a sandbox that could not be provided. It

@@ -148,6 +148,8 @@ type faulty struct {
 	removal   error
 	exchanged bool
 	ended     string // why its sandboxes are dead
+	saving    error  // of Save
+	saved     int    // calls of Save
 }
 
 type faultyInstance struct {
@@ -172,6 +174,11 @@ func (i *faultyInstance) Seen() sandbox.Summary {
 }
 
 func (i *faultyInstance) Keeps([]sandbox.Mount) bool { return !i.runtime.exchanged }
+
+func (i *faultyInstance) Save(context.Context) error {
+	i.runtime.saved++
+	return i.runtime.saving
+}
 
 func (i *faultyInstance) Remove(ctx context.Context) error {
 	if i.runtime.removal != nil {

@@ -41,6 +41,47 @@ func TestPruneKeepsTheRowOfWhatItCouldNotRemove(t *testing.T) {
 	}
 }
 
+// A sandbox whose files cannot be brought home is kept, can be used, and is removed when they
+// can, or when they are of no use.
+func TestRemovalLosesNoFiles(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	for _, name := range []string{"kept", "discarded", "forced", "silent"} {
+		y.ensure(m, y.spec(name)).Release()
+	}
+	y.now.pass(2 * time.Hour)
+	limits := func(string) sandbox.PruneLimits { return sandbox.PruneLimits{Idle: time.Hour} }
+	y.runtime.saving = fmt.Errorf("too large: %w", sandbox.ErrNotSaved)
+	done, err := m.Prune(t.Context(), limits)
+	if err != nil || len(done) != 4 || !errors.Is(done[0].Err, sandbox.ErrNotSaved) {
+		t.Fatalf("prune: %+v, %v", done, err)
+	}
+	if err := m.Remove(t.Context(), "kept", nil); !errors.Is(err, sandbox.ErrNotSaved) {
+		t.Errorf("remove: %v", err)
+	}
+	if h := y.ensure(m, y.spec("kept")); h.Created {
+		t.Error("it was made anew")
+	} else {
+		works(t, h)
+		h.Release()
+	}
+	calls := y.runtime.saved
+	if err := errors.Join(m.Discard(t.Context(), "discarded"), m.ForceRemove(t.Context(), "forced")); err != nil || y.runtime.saved != calls {
+		t.Errorf("discard, force: %v, saved %d times", err, y.runtime.saved-calls)
+	}
+	y.runtime.saving = errors.New("it does not answer")
+	if err := m.Remove(t.Context(), "silent", nil); err != nil {
+		t.Errorf("one that does not answer: %v", err)
+	}
+	y.runtime.saving = nil
+	if err := m.Remove(t.Context(), "kept", nil); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if left, err := y.runtime.List(t.Context()); len(left) > 0 || err != nil {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
 // A sandbox whose removal failed is not used as if nothing had happened.
 func TestWhatCouldNotBeRemovedIsReplacedByTheNextUse(t *testing.T) {
 	y := newYard(t)

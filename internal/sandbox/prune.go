@@ -68,7 +68,7 @@ func (m *Manager) pruneAgent(ctx context.Context, agent string, limits PruneLimi
 	var done []Removal
 	for _, entry := range stale {
 		reason := staleness(entry, limits, now)
-		err := m.Remove(ctx, entry.ContainerName, func(e *Entry) bool { return staleness(e, limits, m.Now()) != "" })
+		err := m.removeUnused(ctx, entry.ContainerName, func(e *Entry) bool { return staleness(e, limits, m.Now()) != "" }, pruneSaveTimeout)
 		if errors.Is(err, ErrBusy) {
 			continue
 		}

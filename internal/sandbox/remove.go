@@ -4,14 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/filelock"
 )
 
-// Remove removes one sandbox unless it is being changed or used (ErrBusy). still
-// is called under both locks and decides whether the entry as it is
-// now should go; nil means yes.
+// How long the files of a sandbox may take to be brought home before it is removed.
+const (
+	saveTimeout = 10 * time.Minute
+	// pruneSaveTimeout is for those that nobody asked to remove, while somebody may wait for
+	// another sandbox.
+	pruneSaveTimeout = time.Minute
+)
+
+// Remove removes one sandbox unless it is being changed or used (ErrBusy), or its files
+// cannot be brought home (ErrNotSaved). still is called under both locks and decides whether
+// the entry as it is now should go; nil means yes.
 func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bool) error {
+	return m.removeUnused(ctx, name, still, saveTimeout)
+}
+
+// Discard removes one sandbox unless it is being changed or used (ErrBusy). Its files are of
+// no use any more.
+func (m *Manager) Discard(ctx context.Context, name string) error {
+	return m.removeUnused(ctx, name, nil, 0)
+}
+
+func (m *Manager) removeUnused(ctx context.Context, name string, still func(*Entry) bool, save time.Duration) error {
 	return m.Exclusively(name, func() error {
 		entry, err := m.Registry.Get(ctx, name)
 		if errors.Is(err, ErrNotFound) {
@@ -22,11 +41,12 @@ func (m *Manager) Remove(ctx context.Context, name string, still func(*Entry) bo
 		if still != nil && !still(entry) {
 			return fmt.Errorf("sandbox %q: used again: %w", name, ErrBusy)
 		}
-		return m.removeEntry(ctx, entry)
+		return m.removeEntry(ctx, entry, save)
 	})
 }
 
-// ForceRemove removes a sandbox, also one in use; nil if there is none.
+// ForceRemove removes a sandbox, also one in use or whose files cannot be brought home; nil if
+// there is none.
 func (m *Manager) ForceRemove(ctx context.Context, name string) error {
 	lock, err := m.Leases.Hold(ctx, changeLock(name))
 	if err != nil {
@@ -39,7 +59,7 @@ func (m *Manager) ForceRemove(ctx context.Context, name string) error {
 	} else if err != nil {
 		return err
 	}
-	return m.removeEntry(ctx, entry)
+	return m.removeEntry(ctx, entry, 0)
 }
 
 // Exclusively runs f under both locks of name, or returns ErrBusy.
@@ -65,8 +85,12 @@ func busy(name string, err error) error {
 	return fmt.Errorf("sandbox %q: %w", name, err)
 }
 
-// removeEntry removes the sandbox of a row, and the row once it is gone.
-func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
+// removeEntry removes the sandbox of a row, and the row once it is gone. If the row is ready its
+// files are brought home first, in the time save; 0 is not at all.
+func (m *Manager) removeEntry(ctx context.Context, entry *Entry, save time.Duration) error {
+	if entry.Phase != PhaseReady {
+		save = 0
+	}
 	if entry.Imported { // the container is another program's
 		return m.Registry.Delete(ctx, entry.ContainerName)
 	}
@@ -86,7 +110,7 @@ func (m *Manager) removeEntry(ctx context.Context, entry *Entry) error {
 	case err != nil:
 		return err
 	}
-	return m.remove(ctx, entry.ContainerName, inst)
+	return m.remove(ctx, entry.ContainerName, inst, save)
 }
 
 // deleteRow deletes the row of a sandbox that does not exist, after what may be
@@ -112,15 +136,35 @@ func (m *Manager) deleteGone(ctx context.Context, name string) error {
 }
 
 // remove takes a sandbox away, row last. The caller holds the change lock.
-func (m *Manager) remove(ctx context.Context, name string, inst Instance) error {
+func (m *Manager) remove(ctx context.Context, name string, inst Instance, save time.Duration) error {
 	m.forget(name)
 	if err := m.Registry.SetPhase(ctx, name, PhaseRemoving); err != nil {
 		return err
 	}
 	m.Checkpoint("before remove")
+	if err := m.save(ctx, name, inst, save); err != nil {
+		return fmt.Errorf("sandbox %q is not removed: %w", name, errors.Join(err, m.Registry.SetPhase(context.WithoutCancel(ctx), name, PhaseReady)))
+	}
 	if err := inst.Remove(ctx); err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
 	m.Checkpoint("after remove")
 	return m.deleteGone(context.WithoutCancel(ctx), name)
+}
+
+// save brings the files of a sandbox on another machine home, in so much time. One that does
+// not answer has lost them.
+func (m *Manager) save(ctx context.Context, name string, inst Instance, most time.Duration) error {
+	s, ok := inst.(Saver)
+	if !ok || most == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := s.Save(ctx)
+	if err != nil && !errors.Is(err, ErrNotSaved) {
+		m.Logger.WarnContext(ctx, "the files of a sandbox that does not answer are lost", "sandbox", name, "error", err)
+		return nil
+	}
+	return err
 }

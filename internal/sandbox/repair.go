@@ -133,7 +133,7 @@ func (m *Manager) takeOver(ctx context.Context, backend string, s Summary) []Rem
 			return nil
 		}
 		removed = true
-		return m.removeEntry(ctx, entry)
+		return m.removeEntry(ctx, entry, 0)
 	})
 	if !removed && (err == nil || errors.Is(err, ErrBusy)) {
 		return nil

@@ -59,6 +59,13 @@ type Instance interface {
 	Remove(ctx context.Context) error // kills if running; nil if already gone
 }
 
+// A Saver is an instance whose files are on another machine. Save brings them home: it is
+// called before a removal that is to lose nothing. ErrNotSaved means that the sandbox
+// answers, and stays; nil also that it does not run.
+type Saver interface {
+	Save(ctx context.Context) error
+}
+
 // Gap is one thing that the machinery cannot enforce, and what would change that.
 type Gap struct {
 	Field  string `json:"field"` // the property of the Spec, as the config file names it

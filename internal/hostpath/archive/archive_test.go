@@ -192,3 +192,70 @@ func TestMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// sized is an archive of files with these lengths.
+func sized(t *testing.T, lengths ...int) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for n, length := range lengths {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: strings.Repeat("f", n+1), Mode: 0o600, Size: int64(length)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// TestMostBytes: an archive is unpacked up to its limit, each entry counted, and not beyond.
+func TestMostBytes(t *testing.T) {
+	const most = 2*archive.EntryBytes + 1000
+	for _, c := range []struct {
+		lengths []int
+		fits    bool
+	}{{[]int{1000, 0}, true}, {[]int{1001, 0}, false}, {[]int{0, 1000}, true}, {[]int{0, 1001}, false}, {[]int{0, 0, 0}, false}} {
+		dir := t.TempDir()
+		err := archive.Unpack(t.Context(), sized(t, c.lengths...), archive.Target{Dir: dir, MaxBytes: most})
+		if errors.Is(err, archive.ErrTooLarge) == c.fits || c.fits && err != nil {
+			t.Errorf("%v: %v", c.lengths, err)
+		}
+		if left, _ := os.ReadDir(dir); !c.fits && len(left) == len(c.lengths) {
+			t.Errorf("%v: all was written", c.lengths)
+		}
+	}
+}
+
+// TestRoom: what has no room is refused before it is written, and what loses it while it is
+// written is not kept.
+func TestRoom(t *testing.T) {
+	full := errors.New("full")
+	const large = 40 << 20
+	for name, room := range map[string]func(asked int, bytes int64) error{
+		"before": func(_ int, bytes int64) error {
+			if bytes >= large {
+				return full
+			}
+			return nil
+		},
+		"meanwhile": func(asked int, bytes int64) error {
+			if asked == 3 && bytes == 0 {
+				return full
+			}
+			return nil
+		},
+	} {
+		dir, asked := t.TempDir(), 0
+		err := archive.Unpack(t.Context(), sized(t, 10, large), archive.Target{Dir: dir, Room: func(bytes int64) error { asked++; return room(asked, bytes) }})
+		if !errors.Is(err, full) {
+			t.Errorf("%s: %v after %d questions", name, err, asked)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "f" {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,18 @@ const (
 	MaxBytes   = 64 << 30
 	MaxName    = 4096
 	MaxDepth   = 128
+	// EntryBytes is what each file, directory and link counts beside its content.
+	EntryBytes = 4 << 10
+	// roomStep is how much is written of a file until Target.Room is called again.
+	roomStep = 16 << 20
 )
 
-// ErrHostile is an archive that asks for something that none of ours has.
-var ErrHostile = errors.New("archive refused")
+// ErrHostile is an archive that asks for something that none of ours has, ErrTooLarge one
+// that holds more than its target may.
+var (
+	ErrHostile  = errors.New("archive refused")
+	ErrTooLarge = fmt.Errorf("%w: too large", ErrHostile)
+)
 
 // Target says where an archive goes.
 type Target struct {
@@ -34,6 +43,13 @@ type Target struct {
 	// Links makes symbolic links too, whatever they lead to; nothing follows one out of
 	// Dir. An archive with one is refused otherwise.
 	Links bool
+	// MaxBytes is how much the archive may hold, EntryBytes for each entry among it; 0 is
+	// MaxBytes. Files count by their length: what is not written of a sparse file, and each
+	// name of a hard link, counts too.
+	MaxBytes int64
+	// Room, unless nil, is called before each file, with its length, and while it is written:
+	// an error ends the unpacking.
+	Room func(bytes int64) error
 }
 
 // Unpack makes the files and directories of an archive. A file that exists is
@@ -44,7 +60,8 @@ func Unpack(ctx context.Context, archive io.Reader, to Target) error {
 		return err
 	}
 	defer root.Close()
-	u := &unpacker{root: root, archive: tar.NewReader(archive), rename: to.Rename, links: to.Links, left: MaxBytes}
+	most := cmp.Or(to.MaxBytes, MaxBytes)
+	u := &unpacker{root: root, archive: tar.NewReader(archive), to: to, most: most, left: most}
 	for range MaxEntries {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -64,11 +81,10 @@ func Unpack(ctx context.Context, archive io.Reader, to Target) error {
 }
 
 type unpacker struct {
-	root    *os.Root
-	archive *tar.Reader
-	rename  string
-	links   bool
-	left    int64
+	root       *os.Root
+	archive    *tar.Reader
+	to         Target
+	most, left int64 // bytes: in all, and of them what was not taken yet
 }
 
 func (u *unpacker) entry(header *tar.Header) error {
@@ -76,15 +92,35 @@ func (u *unpacker) entry(header *tar.Header) error {
 	if err != nil || name == "." {
 		return err
 	}
+	if err := u.take(header.Size); err != nil {
+		return err
+	}
 	switch {
 	case header.Typeflag == tar.TypeDir:
 		return u.dir(name)
 	case header.Typeflag == tar.TypeReg:
 		return u.file(name, header)
-	case header.Typeflag == tar.TypeSymlink && u.links:
+	case header.Typeflag == tar.TypeSymlink && u.to.Links:
 		return u.link(name, header.Linkname)
 	}
 	return fmt.Errorf("%w: %q is neither a file nor a directory", ErrHostile, header.Name)
+}
+
+// take counts an entry with so much content, and refuses what is too much.
+func (u *unpacker) take(size int64) error {
+	if u.left -= EntryBytes; size > u.left || u.left < 0 {
+		return fmt.Errorf("%w: more than %d MiB", ErrTooLarge, u.most>>20)
+	}
+	u.left -= size
+	return u.room(EntryBytes + size)
+}
+
+// room reports whether the target still takes so much.
+func (u *unpacker) room(size int64) error {
+	if u.to.Room == nil {
+		return nil
+	}
+	return u.to.Room(size)
 }
 
 // place is where an entry goes, below the root.
@@ -93,11 +129,11 @@ func (u *unpacker) place(name string) (string, error) {
 	if len(name) > MaxName || !fs.ValidPath(clean) || strings.ContainsRune(name, 0) || strings.Count(clean, "/") >= MaxDepth {
 		return "", fmt.Errorf("%w: name %.60q", ErrHostile, name)
 	}
-	if u.rename == "" {
+	if u.to.Rename == "" {
 		return clean, nil
 	}
 	_, rest, _ := strings.Cut(clean, "/")
-	return path.Join(u.rename, rest), nil
+	return path.Join(u.to.Rename, rest), nil
 }
 
 // dir makes a directory that its owner can use, whatever the archive says.
@@ -136,9 +172,6 @@ func (u *unpacker) above(name string) error {
 
 // file writes a file beside its place and moves it there whole.
 func (u *unpacker) file(name string, header *tar.Header) error {
-	if u.left -= header.Size; u.left < 0 {
-		return fmt.Errorf("%w: more than %d bytes", ErrHostile, int64(MaxBytes))
-	}
 	if err := u.above(name); err != nil {
 		return err
 	}
@@ -164,10 +197,26 @@ func (u *unpacker) write(name string, header *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, u.archive)
+	err = u.content(f)
 	mode := fs.FileMode(header.Mode) & 0o755
 	if err := errors.Join(err, f.Chmod(mode|0o600), f.Close()); err != nil {
 		return err
 	}
 	return u.root.Chtimes(name, time.Time{}, header.ModTime)
+}
+
+// content writes the content of an entry.
+func (u *unpacker) content(f *os.File) error {
+	for {
+		n, err := io.CopyN(f, u.archive, roomStep)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && n == roomStep {
+			err = u.room(0)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

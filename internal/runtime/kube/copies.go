@@ -85,10 +85,7 @@ func (i *Instance) sendCopies(ctx context.Context, m *machine.Machine) error {
 func (i *Instance) copyOut(ctx context.Context) error {
 	m := i.wire(i.Dial)
 	defer m.Close()
-	if err := i.fetchCopies(ctx, m); err != nil {
-		return err
-	}
-	return i.noteHome(ctx, m)
+	return i.fetchHome(ctx, m)
 }
 
 func (i *Instance) fetchCopies(ctx context.Context, m *machine.Machine) error {
@@ -96,9 +93,13 @@ func (i *Instance) fetchCopies(ctx context.Context, m *machine.Machine) error {
 		if !c.Keep {
 			return nil
 		}
-		skipped, err := hosttree.Update(ctx, files, c.Target, c.Source)
+		most, err := i.runtime.mostBytes(&c)
+		if err != nil {
+			return err
+		}
+		skipped, err := hosttree.Update(ctx, files, c.Target, archive.Target{Dir: c.Source, MaxBytes: most, Room: i.runtime.room})
 		i.note("not brought back from a sandbox", skipped)
-		return err
+		return tooLarge(err)
 	})
 }
 

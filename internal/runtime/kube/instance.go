@@ -23,7 +23,10 @@ type Instance struct {
 	pod   *corev1.Pod // nil: none
 }
 
-var _ sandbox.Instance = (*Instance)(nil)
+var (
+	_ sandbox.Instance = (*Instance)(nil)
+	_ sandbox.Saver    = (*Instance)(nil)
+)
 
 // Open finds a sandbox of ours by its name.
 func (r *Runtime) Open(ctx context.Context, name string) (sandbox.Instance, error) {

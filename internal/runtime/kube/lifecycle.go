@@ -136,14 +136,14 @@ func (i *Instance) save(ctx context.Context, orderly bool) error {
 	return err
 }
 
-// Remove takes the sandbox away, and returns when its pod is gone. What changed in its
-// copies is brought back if it still answers.
+// Remove takes the sandbox away, and returns when its pod is gone. Unless Save was called, what
+// changed in its copies is brought back if that takes no longer than killedSaveTimeout.
 func (i *Instance) Remove(ctx context.Context) error {
 	state, err := i.State(ctx)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil
 	}
-	if err == nil && state == sandbox.StateRunning {
+	if err == nil && state == sandbox.StateRunning && i.current().Annotations[notePhase] != phaseEnding {
 		err = i.save(ctx, false)
 	}
 	if err == nil {

@@ -28,6 +28,9 @@ type Options struct {
 	Installation string       // the id whose pods are ours
 	Owner        bool         // this process is the gateway: the one before it loses its wires
 	Logger       *slog.Logger // nil discards
+	// Room returns an error if the disk of the private copies does not take so many bytes;
+	// nil: it is not asked.
+	Room func(bytes int64) error
 }
 
 // Runtime makes sandboxes in one namespace of a cluster.
@@ -38,6 +41,7 @@ type Runtime struct {
 	dials        *dialLimit
 	starts       chan struct{} // an element for each pod that is being made or filled
 	owner        bool
+	room         func(bytes int64) error
 	idleTimeout  time.Duration // of a session without use
 	hasProvider  atomic.Bool   // what kubernetes.provider needs was found
 
@@ -64,7 +68,7 @@ func New(o Options) (*Runtime, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &Runtime{
-		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner,
+		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner, room: o.Room,
 		starts:      make(chan struct{}, max(1, o.Settings.StartsAtOnce)),
 		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{}, terminations: newTerminations(),
 	}, nil

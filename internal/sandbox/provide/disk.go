@@ -62,6 +62,16 @@ func (s *ReadySandbox) Exec(ctx context.Context, command *machine.Command) (*mac
 	return result, err
 }
 
+// CheckRoom returns the error of DiskFull if so many bytes more would take what is kept of the
+// disk for Atoll itself.
+func (a *Installation) CheckRoom(bytes int64) error {
+	free, err := a.FreeBytes()
+	if err != nil || free-bytes >= DiskReserve {
+		return err
+	}
+	return a.DiskFull(free)
+}
+
 // FreeBytes is how many bytes there are for us where the state directory is.
 func (a *Installation) FreeBytes() (int64, error) {
 	if a.MeasureFree != nil {

@@ -53,7 +53,7 @@ func (a *Installation) endTemporaryOverlays(ctx context.Context, dir, locked str
 		return nil
 	}
 	for _, e := range users {
-		err := a.Manager.Remove(ctx, e.ContainerName, nil)
+		err := a.Manager.Discard(ctx, e.ContainerName)
 		if errors.Is(err, sandbox.ErrBusy) {
 			return done
 		}

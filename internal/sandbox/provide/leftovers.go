@@ -170,7 +170,7 @@ func (a *Installation) endTemporary(ctx context.Context, l workspace.Layout) (do
 		return nil
 	}
 	for _, e := range users {
-		err := a.Manager.Remove(ctx, e.ContainerName, nil)
+		err := a.Manager.Discard(ctx, e.ContainerName)
 		if errors.Is(err, sandbox.ErrBusy) {
 			return done
 		}

@@ -209,7 +209,11 @@ type Recreated struct {
 // moved aside; with discard the whole copy is wiped.
 func (a *Installation) Recreate(ctx context.Context, entry *sandbox.Entry, discard bool) Recreated {
 	result := Recreated{Entry: entry}
-	result.Err = a.Manager.Remove(ctx, entry.ContainerName, nil)
+	if discard {
+		result.Err = a.Manager.Discard(ctx, entry.ContainerName)
+	} else {
+		result.Err = a.Manager.Remove(ctx, entry.ContainerName, nil)
+	}
 	if result.Err == nil {
 		result.Err = a.IfGone(ctx, entry.ContainerName, func() (err error) {
 			result.Report, err = a.reseed(ctx, entry, discard)

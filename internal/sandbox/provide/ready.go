@@ -366,11 +366,11 @@ func readable(tools policy.ToolPolicy) func(string) bool {
 // Discard removes a sandbox that was made for one command and its private copy, or
 // its overlays with all changes; ErrBusy if it is in use.
 func (a *Installation) Discard(ctx context.Context, p *plan.Plan) error {
-	if err := a.Manager.Remove(ctx, p.Spec.Name, nil); err != nil {
+	if err := a.Manager.Discard(ctx, p.Spec.Name); err != nil {
 		return err
 	}
 	if p.Net != nil {
-		if err := a.Manager.Remove(ctx, p.Net.Name, nil); err != nil {
+		if err := a.Manager.Discard(ctx, p.Net.Name); err != nil {
 			return err
 		}
 	}

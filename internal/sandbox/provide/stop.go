@@ -41,9 +41,12 @@ func (a *Installation) Stop(ctx context.Context, name string, force bool) error 
 // It returns the directory of the copy if that stays. Unless forced it returns
 // sandbox.ErrBusy if another process holds its use lock.
 func (a *Installation) RemoveSandbox(ctx context.Context, entry *sandbox.Entry, force, discard bool) (kept string, err error) {
-	if force {
+	switch {
+	case force:
 		err = a.Manager.ForceRemove(ctx, entry.ContainerName)
-	} else {
+	case discard:
+		err = a.Manager.Discard(ctx, entry.ContainerName)
+	default:
 		err = a.Manager.Remove(ctx, entry.ContainerName, nil)
 	}
 	if err == nil && discard {

@@ -12,16 +12,18 @@ import (
 	"github.com/atoll-run/atoll/internal/machine/guestfs"
 )
 
-// Update fetches a directory of a sandbox and puts it in the place of one of the host when
-// it is whole: at every moment dir is the old one or the new one. What was left out is
-// returned.
-func Update(ctx context.Context, files *guestfs.Files, inside, dir string) (skipped []string, err error) {
+// Update fetches a directory of a sandbox, with its links, and puts it in the place of to.Dir
+// when it is whole: at every moment that is the old one or the new one. The limits of to
+// hold. What was left out is returned.
+func Update(ctx context.Context, files *guestfs.Files, inside string, to archive.Target) (skipped []string, err error) {
+	dir := to.Dir
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".fetched-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(fresh) }() // the old one, if all went well
-	skipped, err = Fetch(ctx, files, inside, archive.Target{Dir: fresh, Rename: ".", Links: true})
+	to.Dir, to.Rename, to.Links = fresh, ".", true
+	skipped, err = Fetch(ctx, files, inside, to)
 	if err != nil {
 		return nil, err
 	}
