@@ -104,7 +104,7 @@ func (i *Instance) makePod(ctx context.Context, from *source) error {
 	}
 	name, nonce := i.runtime.newPodName(i.name)
 	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
-		for _, note := range []string{noteClaim, noteUID, noteMember} {
+		for _, note := range []string{noteClaim, noteUID, noteMember, noteCause} {
 			delete(l.Annotations, note)
 		}
 		if l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce; from.pool != "" {

@@ -18,6 +18,7 @@ const (
 	notePhase    = "atoll.dev/phase"    // of a Lease
 	notePod      = "atoll.dev/pod"      // name of the pod of a Lease
 	noteTemplate = "atoll.dev/template" // the pod without its name, as JSON
+	noteCause    = "atoll.dev/cause"    // why this installation has the cluster end the pod
 	noteCopies   = "atoll.dev/copies"   // directories that are copied in and out, as JSON
 	noteNonce    = "atoll.dev/nonce"
 	noteImage    = "atoll.dev/image"

@@ -58,10 +58,15 @@ func (r *Runtime) watchPods(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// podChanged brings the copies of a pod home that the cluster ends.
+// podChanged brings the copies of a pod home that the cluster ends, or plans to before it
+// does.
 func (r *Runtime) podChanged(object *unstructured.Unstructured) {
 	pod := new(corev1.Pod)
-	if object.GetDeletionTimestamp() == nil || fill(object, pod) != nil {
+	if fill(object, pod) != nil {
+		return
+	}
+	if pod.DeletionTimestamp == nil {
+		r.planEnd(pod)
 		return
 	}
 	r.terminations.work.Go(func() {

@@ -68,9 +68,9 @@ func fetchesAny(lease *coordinationv1.Lease) bool {
 func (i *Instance) bringHome(ctx context.Context, pod *corev1.Pod, home chan struct{}) {
 	defer close(home)
 	limited, cancel := context.WithTimeout(ctx, i.timeLeft(pod))
-	err := i.fetchEnding(limited)
+	err := i.fetchEnding(limited, pod)
 	cancel()
-	why := endCause(pod)
+	why := endCause(i.current(), pod)
 	if err != nil {
 		i.runtime.logger.Warn("the cluster ended a pod, and its changes were not brought back", "sandbox", i.name, "why", why, "error", err)
 	} else {
@@ -93,16 +93,13 @@ func (i *Instance) timeLeft(pod *corev1.Pod) time.Duration {
 }
 
 // fetchEnding ends the commands of a pod that the cluster ends, and fetches its copies.
-func (i *Instance) fetchEnding(ctx context.Context) error {
+func (i *Instance) fetchEnding(ctx context.Context, pod *corev1.Pod) error {
 	m := i.wire(i.dialEnding)
 	defer m.Close()
-	if err := m.EndCommands(ctx, i.runtime.keepTime()); err != nil && !errors.Is(err, machine.ErrUnsupported) {
+	if err := m.EndCommands(ctx, max(i.runtime.keepTime(), i.timeLeft(pod))); err != nil && !errors.Is(err, machine.ErrUnsupported) {
 		return err
 	}
-	if err := i.fetchCopies(ctx, m); err != nil {
-		return err
-	}
-	return i.noteHome(ctx, m)
+	return i.fetchHome(ctx, m)
 }
 
 // dialEnding is Dial for a pod that is being deleted.
@@ -198,8 +195,12 @@ func (i *Instance) noteLease(ctx context.Context, change func(*coordinationv1.Le
 	}
 }
 
-// endCause is why the cluster ends a pod, in its own words.
-func endCause(pod *corev1.Pod) string {
+// endCause is why the cluster ends a pod, in its own words or those of a process of ours that
+// had it do so.
+func endCause(l *coordinationv1.Lease, pod *corev1.Pod) string {
+	if why := l.Annotations[noteCause]; why != "" {
+		return why
+	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
 			return fmt.Sprintf("the cluster ended its pod (%s: %s)", condition.Reason, short(condition.Message))
@@ -227,10 +228,8 @@ func problemOf(l *coordinationv1.Lease, pod *corev1.Pod) string {
 		return "its pod is gone; " + lost(l)
 	case nodeLost(pod):
 		return lostNode(pod).Error() + "; " + lost(l)
-	case nodeLost(pod):
-		return lostNode(pod).Error() + "; " + lost(l)
 	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning:
-		return endCause(pod)
+		return endCause(l, pod)
 	}
 	return endOf(pod) + "; " + lost(l)
 }
