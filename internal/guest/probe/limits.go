@@ -16,10 +16,11 @@ const noLimit = -1
 // limits returns the limits of the control group and of processes.
 func limits() findings.Limits {
 	l := findings.Limits{
-		Pids:   number("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
-		Memory: number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-		Swap:   swap(),
-		CPUs:   cpus(), Disks: disks(), Resource: map[string]findings.Ulimit{},
+		Pids:    number("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
+		Memory:  number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+		Swap:    swap(),
+		Sockets: number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes"),
+		CPUs:    cpus(), Disks: disks(), Resource: map[string]findings.Ulimit{},
 	}
 	for name, resource := range resources {
 		var limit unix.Rlimit

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -56,6 +57,12 @@ func TestExamine(t *testing.T) {
 	wantFinding(t, found, sandbox.Finding{Name: "pod", Level: sandbox.FindingOK, Detail: "ran on node"})
 	wantFinding(t, found, sandbox.Finding{Name: "network", Level: sandbox.FindingOK, Detail: "own"})
 	wantFinding(t, found, sandbox.Finding{Name: "processes", Level: sandbox.FindingOK, Detail: "at most 512"})
+	wantFinding(t, found, sandbox.Finding{Name: "open files", Level: sandbox.FindingOK, Detail: "in flight"})
+	wantBuffers := sandbox.Finding{Name: "socket buffers", Level: sandbox.FindingOK, Detail: "count as memory"}
+	if _, err := os.Stat("/sys/fs/cgroup/memory/memory.limit_in_bytes"); err == nil { // of version 1; nodes are this machine
+		wantBuffers = sandbox.Finding{Name: "socket buffers", Level: sandbox.FindingWarning, Detail: "do not count as memory on node", Remedy: "unified_cgroup_hierarchy"}
+	}
+	wantFinding(t, found, wantBuffers)
 	if left, err := testRuntime(t, s).List(t.Context()); len(left) > 0 || err != nil {
 		t.Errorf("left: %v, %v", left, err)
 	}

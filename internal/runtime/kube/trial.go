@@ -72,8 +72,31 @@ func (r *Runtime) examineSandbox(ctx context.Context, i *Instance, began time.Ti
 	if err != nil {
 		return found, err
 	}
+	engine, err := i.examineEngine(ctx, m)
+	if err != nil {
+		return found, err
+	}
 	pids, err := r.examinePids(ctx, m)
-	return append(append(found, ring...), pids...), err
+	return append(append(append(found, ring...), engine...), pids...), err
+}
+
+// examineEngine says what the engine of the node decides and no pod can ask for: whether buffers
+// of sockets count as memory, and how many files a process may open.
+func (i *Instance) examineEngine(ctx context.Context, m *machine.Machine) ([]sandbox.Finding, error) {
+	var out bytes.Buffer
+	const script = "ulimit -Hn; test ! -e /sys/fs/cgroup/memory/memory.limit_in_bytes"
+	res, err := m.Exec(ctx, &machine.Command{Argv: []string{"/bin/sh", "-c", script}, Dir: "/", Stdout: &out, Timeout: trialTimeout / 2, EndTree: true})
+	if err != nil {
+		return nil, err
+	}
+	found := []sandbox.Finding{fine("open files", "%s a process, by the engine of the node; as many descriptors can be in flight between sockets", short(strings.TrimSpace(out.String())))}
+	if res.ExitCode == 0 {
+		return append(found, fine("socket buffers", "buffers of sockets count as memory")), nil
+	}
+	return append(found, sandbox.Finding{
+		Name: "socket buffers", Level: sandbox.FindingWarning, Detail: "buffers of sockets do not count as memory on " + i.currentPod().Spec.NodeName + ", which has control groups of version 1",
+		Remedy: "boot the nodes with systemd.unified_cgroup_hierarchy=1 to have control groups of version 2",
+	}), nil
 }
 
 // examineNetwork tries from inside what keeps the sandbox from the network.

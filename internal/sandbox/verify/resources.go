@@ -45,7 +45,7 @@ func checkLimits(e *Evidence) []Check {
 	if asked.MemorySwap > 0 {
 		checks = append(checks, limit{"memory and swap", inBytes, float64(asked.MemorySwap), float64(cmp.Or(seen.Swap, inside.Swap))}.checkMost())
 	}
-	checks = append(checks, checkSocketBuffers(&seen)...)
+	checks = append(checks, checkSocketBuffers(int64(memory), cmp.Or(seen.Sockets, inside.Sockets))...)
 	checks = append(checks, checkDisks(e)...)
 	for _, u := range asked.Ulimits {
 		checks = append(checks, checkUlimit(u, inside.Resource))

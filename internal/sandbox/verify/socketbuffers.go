@@ -1,22 +1,19 @@
 package verify
 
-import (
-	"github.com/atoll-run/atoll/internal/runtime/cgroups"
-	"github.com/atoll-run/atoll/internal/wire/findings"
-)
+import "github.com/atoll-run/atoll/internal/runtime/cgroups"
 
 // checkSocketBuffers says how the buffers of sockets are limited in a sandbox
 // whose memory is. That they are not is a note: an engine cannot be asked for it.
-func checkSocketBuffers(seen *findings.Limits) []Check {
+func checkSocketBuffers(memory, sockets int64) []Check {
 	const name = "socket buffers"
-	if seen.Memory <= 0 || seen.Sockets == 0 {
+	if memory <= 0 || sockets == 0 {
 		return nil // without a limit of memory, or not to be seen
 	}
-	holds := seen.Sockets > 0 && seen.Sockets <= seen.Memory
-	if !holds {
-		return []Check{note(limitRing, name, "not counted as memory", amount(inBytes, float64(seen.Sockets)))}
+	found := amount(inBytes, float64(sockets))
+	if sockets < 0 || sockets > memory {
+		return []Check{note(limitRing, name, "not counted as memory", found)}
 	}
-	return []Check{compare(limitRing, name, true, "no more than memory", amount(inBytes, float64(seen.Sockets)))}
+	return []Check{compare(limitRing, name, true, "no more than memory", found)}
 }
 
 // socketBuffers says whether the buffers of sockets count as memory.

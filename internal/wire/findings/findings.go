@@ -85,7 +85,7 @@ type Limits struct {
 	Memory   int64             `json:"memory"`
 	Swap     int64             `json:"swap"` // memory and swap together
 	CPUs     float64           `json:"cpus"`
-	Sockets  int64             `json:"-"` // buffers of sockets; seen from outside only
+	Sockets  int64             `json:"sockets"` // buffers of sockets
 	Disks    Disks             `json:"disks"`
 	Resource map[string]Ulimit `json:"resource"`
 }
