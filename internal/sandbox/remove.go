@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
 )
 
@@ -143,7 +145,7 @@ func (m *Manager) remove(ctx context.Context, name string, inst Instance, save t
 	}
 	m.Checkpoint("before remove")
 	if err := m.save(ctx, name, inst, save); err != nil {
-		return fmt.Errorf("sandbox %q is not removed: %w", name, errors.Join(err, m.Registry.SetPhase(context.WithoutCancel(ctx), name, PhaseReady)))
+		return errors.Join(notSaved(name, err), m.Registry.SetPhase(context.WithoutCancel(ctx), name, PhaseReady))
 	}
 	if err := inst.Remove(ctx); err != nil {
 		return fmt.Errorf("remove: %w", err)
@@ -167,4 +169,10 @@ func (m *Manager) save(ctx context.Context, name string, inst Instance, most tim
 		return nil
 	}
 	return err
+}
+
+// notSaved is the error of a sandbox that stays because of its files.
+func notSaved(name string, err error) error {
+	hint := cmp.Or(errhint.Of(err), "try again, or remove it with its files: atoll rm --discard")
+	return errhint.With(fmt.Errorf("sandbox %q is not removed: %w", name, err), hint)
 }

@@ -84,6 +84,7 @@ func errorKinds() []errorKind {
 		{sandboxes.ErrTemplateExists, http.StatusConflict, "template_exists"},
 		{sandboxes.ErrStopped, http.StatusConflict, "sandbox_stopped"},
 		{sandboxes.ErrEnding, http.StatusConflict, "sandbox_ending"},
+		{sandbox.ErrNotSaved, http.StatusConflict, "sandbox_not_saved"},
 		{sandbox.ErrNoImage, http.StatusUnprocessableEntity, "no_such_image"},
 		{machine.ErrNoProcess, http.StatusNotFound, "process_not_found"},
 		{machine.ErrBusy, http.StatusTooManyRequests, "too_much_at_once"},
