@@ -43,6 +43,19 @@ func TestPrivateCopyNeedsRoom(t *testing.T) {
 	discardLater(t, a, s.provide(a, session("full")))
 }
 
+// What is brought home of another machine leaves the reserve on the disk.
+func TestCopiesLeaveTheReserve(t *testing.T) {
+	t.Parallel()
+	a := newSite(t).open()
+	a.MeasureFree = func() (int64, error) { return 300 << 20, nil }
+	if err := a.CheckRoom(300<<20 - provide.DiskReserve); err != nil {
+		t.Errorf("what leaves the reserve: %v", err)
+	}
+	if err := a.CheckRoom(301<<20 - provide.DiskReserve); !errors.Is(err, provide.ErrDiskFull) || !strings.Contains(errhint.Of(err), "ATOLL_STATE_DIR") {
+		t.Errorf("what takes of it: %v", err)
+	}
+}
+
 // discardLater removes a sandbox when the test is over.
 func discardLater(t *testing.T, a *app.App, in *provide.ReadySandbox) {
 	t.Helper()
