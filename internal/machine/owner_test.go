@@ -149,7 +149,12 @@ func TestCommandOutlivesSlowDials(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	slow.Store(5)
 	cut.Range(func(conn, _ any) bool { return conn.(net.Conn).Close() == nil })
-	if c := <-got; c.out != "begin\nend\n" || c.ExitCode != 0 || slow.Load() >= 0 {
-		t.Errorf("%+v, %d dials left", c, slow.Load())
+	select {
+	case c := <-got:
+		if c.out != "begin\nend\n" || c.ExitCode != 0 || slow.Load() >= 0 {
+			t.Errorf("%+v, %d dials left", c, slow.Load())
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it never ends")
 	}
 }
