@@ -47,7 +47,16 @@ func installFrom(t *testing.T, dir string, change func(*installation, object)) *
 	i.Kubectl(t, list(t, i.namespaces), "apply", "--server-side", "-f", "-")
 	i.Kubectl(t, list(t, i.rest), "apply", "--server-side", "--dry-run=server", "-f", "-")
 	i.Kubectl(t, list(t, i.rest), "apply", "--server-side", "-f", "-")
+	i.awaitControllers(t)
 	return i
+}
+
+// awaitControllers waits for what controllers add to the objects: they do it later, and much
+// later where the API server was away just before.
+func (i *installation) awaitControllers(t *testing.T) {
+	t.Helper()
+	i.Kubectl(t, "", "wait", "--namespace", i.sandboxes, "--for=create", "--timeout=60s", "serviceaccount/default")
+	i.Kubectl(t, "", "wait", "--namespace", i.sandboxes, "--for=jsonpath={.status.hard.pods}", "--timeout=60s", "resourcequota/sandboxes")
 }
 
 // withoutPods makes an installation of objects alone: the images are not in the cluster.

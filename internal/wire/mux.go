@@ -35,8 +35,7 @@ func hostMux(conn net.Conn, keepAlive, timeout time.Duration) (*Mux, error) {
 		return nil, err
 	}
 	s := &Mux{session: mux, guard: guard}
-	ping := func() error { _, err := mux.Ping(); return err }
-	s.heartbeat = newHeartbeat(keepAlive, s.hasWaiters, ping, func() { _ = s.Close() })
+	s.heartbeat = newHeartbeat(keepAlive, s.hasWaiters, s.Ping, func() { _ = s.Close() })
 	return s, nil
 }
 
@@ -90,6 +89,12 @@ func (s *Mux) Accept() (net.Conn, error) {
 		return nil, s.withCause(err)
 	}
 	return stream, nil
+}
+
+// Ping returns when the other side has answered; it fails after WriteTimeout.
+func (s *Mux) Ping() error {
+	_, err := s.session.Ping()
+	return err
 }
 
 // Streams is the number of streams, open or closing.

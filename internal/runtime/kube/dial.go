@@ -17,9 +17,14 @@ import (
 // was restarted has cut every one of them at once.
 const dialsPerSecond = 20
 
+// dialsAtOnce is how many sessions of one process are opened at the same time. An API server
+// that is slow would not finish any in time if all were.
+const dialsAtOnce = 10
+
 // dialLimit spreads the opening of sessions over time.
 type dialLimit struct {
 	step time.Duration
+	open chan struct{} // has an element for each session that is being opened
 	turn chan struct{} // a lock: has one element while a dial waits for its time; the channel is first in, first out
 	next time.Time     // guarded by turn
 
@@ -27,10 +32,25 @@ type dialLimit struct {
 }
 
 func newDialLimit(perSecond int) *dialLimit {
-	return &dialLimit{step: time.Second / time.Duration(perSecond), turn: make(chan struct{}, 1)}
+	return &dialLimit{step: time.Second / time.Duration(perSecond), open: make(chan struct{}, dialsAtOnce), turn: make(chan struct{}, 1)}
 }
 
-// wait blocks until a session may be opened. A caller whose context ends uses none of the rate.
+// start blocks until a session may be opened, which is being opened until done is called.
+func (l *dialLimit) start(ctx context.Context) (done func(), err error) {
+	select {
+	case l.open <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	done = func() { <-l.open }
+	if err := l.wait(ctx); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// wait blocks until it is a session's time. A caller whose context ends uses none of the rate.
 func (l *dialLimit) wait(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -56,29 +76,63 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
+// dial waits for a session as long as ctx lives. The opening of one goes on without it, and is
+// what the next dial waits for: after the API server was away, many wait for their turn longer
+// than one dial may take.
 func (i *Instance) dial(ctx context.Context) (net.Conn, error) {
 	if s := i.liveSession(); s != nil {
 		return s.open()
 	}
-	if err := i.runtime.dials.wait(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %d sessions are opened in a second: %w", machine.ErrTransport, dialsPerSecond, err)
+	opened := i.opening.DoChan("", func() (any, error) { return i.openSession() })
+	select {
+	case got := <-opened:
+		if got.Err != nil {
+			return nil, got.Err
+		}
+		return got.Val.(*session).open() //nolint:forcetypeassert // it is what openSession returns
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: it waits for its turn, %d sessions are opened in a second: %w", machine.ErrTransport, dialsPerSecond, ctx.Err())
 	}
-	if s := i.liveSession(); s != nil { // another dial has opened one meanwhile
-		return s.open()
+}
+
+// openSession opens a session to the pod when it is its turn. The next has to wait until the
+// guest's bridge has answered.
+func (i *Instance) openSession() (*session, error) {
+	done, err := i.runtime.dials.start(i.runtime.ctx)
+	if err != nil {
+		return nil, machine.ErrClosed
+	}
+	s, err := i.sessionNow(i.runtime.ctx)
+	if err != nil {
+		done()
+		return nil, asTransport(err)
+	}
+	go func() {
+		defer done()
+		s.awaitAnswer()
+	}()
+	return s, nil
+}
+
+// askTimeout bounds the questions to the API server before a session is opened.
+const askTimeout = 10 * time.Second
+
+// sessionNow returns a session to the pod that the sandbox has now.
+func (i *Instance) sessionNow(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if s := i.liveSession(); s != nil { // another instance has opened one meanwhile
+		return s, nil
 	}
 	pod, err := i.checkRunning(ctx)
 	if err != nil {
-		return nil, asTransport(err)
+		return nil, err
 	}
 	epoch, err := i.takeOver(ctx)
 	if err != nil {
-		return nil, asTransport(err)
-	}
-	s, err := i.runtime.session(string(pod.UID), pod.Name, epoch)
-	if err != nil {
 		return nil, err
 	}
-	return s.open()
+	return i.runtime.session(string(pod.UID), pod.Name, epoch)
 }
 
 // asTransport marks the error of an API server that is away: the sandbox may be well.
@@ -114,6 +168,9 @@ func (r *Runtime) session(uid, pod string, epoch uint64) (*session, error) {
 	defer r.mu.Unlock()
 	if s := r.sessions[uid]; s != nil && s.alive() {
 		return s, nil
+	}
+	if r.ctx.Err() != nil {
+		return nil, machine.ErrClosed
 	}
 	s, err := openSession(c, pod, sessionOptions{epoch: epoch, idle: r.idleTimeout, ended: func(s *session) { r.forgetSession(uid, s) }})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 type Instance struct {
 	runtime *Runtime
 	name    string
+	opening singleflight.Group // of a session
 
 	mu    sync.Mutex
 	lease *coordinationv1.Lease

@@ -42,8 +42,10 @@ type Runtime struct {
 	starts       chan struct{} // an element for each pod that is being made or filled
 	owner        bool
 	room         func(bytes int64) error
-	idleTimeout  time.Duration // of a session without use
-	hasProvider  atomic.Bool   // what kubernetes.provider needs was found
+	idleTimeout  time.Duration   // of a session without use
+	hasProvider  atomic.Bool     // what kubernetes.provider needs was found
+	ctx          context.Context // ends with Close
+	cancel       context.CancelFunc
 
 	mu       sync.Mutex
 	known    *cluster             // nil until it is first needed
@@ -67,7 +69,9 @@ func New(o Options) (*Runtime, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Runtime{
+		ctx: ctx, cancel: cancel,
 		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner, room: o.Room,
 		starts:      make(chan struct{}, max(1, o.Settings.StartsAtOnce)),
 		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{}, terminations: newTerminations(),
@@ -96,6 +100,7 @@ func (r *Runtime) cluster() (*cluster, error) {
 func (r *Runtime) Close() error {
 	r.terminations.close()
 	r.mu.Lock()
+	r.cancel()
 	open := r.sessions
 	r.sessions = map[string]*session{}
 	r.mu.Unlock()

@@ -27,9 +27,8 @@ type session struct {
 	mux    *wire.Mux
 	cancel context.CancelFunc
 	over   chan struct{} // closed when the exec is
-	opened time.Time
-	heard  atomic.Bool  // bytes have come from the guest's bridge
-	used   atomic.Int64 // when bytes last went over it, in Unix nanoseconds
+	heard  atomic.Bool   // bytes have come from the guest's bridge
+	used   atomic.Int64  // when bytes last went over it, in Unix nanoseconds
 	sessionOptions
 
 	mu  sync.Mutex
@@ -69,7 +68,7 @@ func openSession(c *cluster, pod string, o sessionOptions) (*session, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{cancel: cancel, over: make(chan struct{}), opened: time.Now(), sessionOptions: o}
+	s := &session{cancel: cancel, over: make(chan struct{}), sessionOptions: o}
 	if s.mux, err = wire.HostMux(ours); err != nil {
 		cancel()
 		return nil, errors.Join(err, ours.Close(), theirs.Close())
@@ -143,20 +142,17 @@ func (w *stdout) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// silentTimeout is how long the bridge may say nothing until another session is opened: the
-// node, or what runs its containers, may have been away.
-const silentTimeout = 4 * time.Second
-
-// errSilent is a session on which the guest's bridge never said anything.
+// errSilent is a session on which the guest's bridge never said anything: the node, or what runs
+// its containers, may have been away.
 var errSilent = errors.New("the node does not answer yet")
 
-// Close ends the session too if nothing ever came over it.
-func (c *conn) Close() error {
-	if s := c.session; !s.heard.Load() && time.Since(s.opened) > silentTimeout {
+// awaitAnswer waits until the guest's bridge answers, and ends a session on which it does not
+// within wire.WriteTimeout.
+func (s *session) awaitAnswer() {
+	if s.mux.Ping() != nil {
 		s.setCause(&transportError{errSilent})
 		s.close()
 	}
-	return c.Conn.Close()
 }
 
 // transportError is a session that the API server or the way to it ended, not the guest.
