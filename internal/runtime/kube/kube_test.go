@@ -185,6 +185,30 @@ func TestDialsAreSpread(t *testing.T) {
 	})
 }
 
+// TestDialsAtOnce: no more sessions than dialsAtOnce are being opened, however slow that is.
+func TestDialsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := newDialLimit(1000)
+		var dones []func()
+		for range dialsAtOnce {
+			done, err := limit.start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dones = append(dones, done)
+		}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := limit.start(impatient); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one more is opened: %v", err)
+		}
+		dones[0]()
+		if _, err := limit.start(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestNamesAreLegal(t *testing.T) {
 	r, err := New(Options{Installation: "Some Installation"})
 	if err != nil {
