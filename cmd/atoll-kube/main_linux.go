@@ -24,7 +24,11 @@ func run() int {
 }
 
 // open opens the runtime with the settings of the installation.
-func open(_ context.Context, in *provide.Installation) (sandbox.Runtime, error) {
+func open(ctx context.Context, in *provide.Installation) (sandbox.Runtime, error) {
 	settings, _ := in.Config.Kubernetes().Settings()
-	return kube.New(kube.Options{Settings: settings, Installation: in.ID, Owner: in.Owned, Logger: in.Logger, Room: in.CheckRoom})
+	starts, err := in.GatewayStarts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kube.New(kube.Options{Settings: settings, Installation: in.ID, Owner: in.Owned, Starts: starts, Logger: in.Logger, Room: in.CheckRoom})
 }

@@ -211,6 +211,9 @@ func TestGatewayKilledUnderLoad(t *testing.T) {
 	if states[sessions.Done] != lanes*(deep-1) || states[sessions.Failed] != lanes {
 		t.Errorf("%v", states)
 	}
+	if n, err := s.open().GatewayStarts(t.Context()); n != 2 || err != nil {
+		t.Errorf("the second gateway is number %d, %v", n, err)
+	}
 }
 
 // A gateway that is told to end finishes what it does, takes nothing new, and

@@ -20,6 +20,22 @@ type Claimer interface {
 	Claim(ctx context.Context, spec *Spec) error
 }
 
+// A ClaimKeeper is an instance whose machinery can lose the note of its claim, as a cluster
+// does that is restored from a snapshot.
+type ClaimKeeper interface {
+	// KeepClaim notes the claim again if the machinery does not have it any more. It asks the
+	// machinery nothing.
+	KeepClaim(ctx context.Context, spec *Spec) error
+}
+
+// keepClaim notes the claim of a sandbox of spec again where it was lost.
+func keepClaim(ctx context.Context, inst Instance, spec *Spec) error {
+	if keeper, ok := inst.(ClaimKeeper); ok {
+		return keeper.KeepClaim(ctx, spec)
+	}
+	return nil
+}
+
 // claimTries is how many sandboxes of a pool a claim tries to take at most.
 const claimTries = 16
 

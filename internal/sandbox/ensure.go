@@ -53,7 +53,7 @@ func (m *Manager) reuseLive(ctx context.Context, spec *Spec) (*Handle, error) {
 		m.retire(l)
 		return nil, nil
 	}
-	if isDetached(l.instance, spec) || unlimited(l.instance) != nil {
+	if isDetached(l.instance, spec) || unlimited(l.instance) != nil || keepClaim(ctx, l.instance, spec) != nil {
 		m.leave(l)
 		return nil, nil
 	}
@@ -121,6 +121,9 @@ func (m *Manager) observe(ctx context.Context, spec *Spec) (Instance, observatio
 	// a hot sandbox refuses; only of the same ones it can have lost the sources.
 	seen.detached = seen.state == StateRunning && seen.mountsHash == spec.MountsHash && isDetached(inst, spec)
 	seen.unlimited = unlimited(inst)
+	if seen.registered && entry.MadeAs != "" && seen.mountsHash == spec.MountsHash && !seen.unfinished {
+		return inst, seen, keepClaim(ctx, inst, spec)
+	}
 	return inst, seen, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -422,5 +423,32 @@ func TestRepairDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 	done, err := m.Repair(t.Context())
 	if err != nil || len(done) != 1 || done[0].Err != nil {
 		t.Errorf("repaired %+v, %v", done, err)
+	}
+}
+
+// TestRaise: of processes that raise a number at once each gets another.
+func TestRaise(t *testing.T) {
+	y, numbers := newYard(t), make(chan uint64, 20)
+	var all sync.WaitGroup
+	for range 2 {
+		registry := y.manager().Registry
+		for range cap(numbers) / 2 {
+			all.Go(func() {
+				n, err := registry.Raise(t.Context(), "starts")
+				if err != nil {
+					t.Error(err)
+				}
+				numbers <- n
+			})
+		}
+	}
+	all.Wait()
+	close(numbers)
+	seen := map[uint64]bool{}
+	for n := range numbers {
+		seen[n] = true
+	}
+	if last, err := y.manager().Registry.Fact(t.Context(), "starts"); len(seen) != cap(numbers) || last != "20" || err != nil {
+		t.Errorf("%v, %q, %v", seen, last, err)
 	}
 }

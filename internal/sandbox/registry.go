@@ -246,6 +246,16 @@ func (r *Registry) ClaimFact(ctx context.Context, name, value string) (string, e
 	return r.Fact(ctx, name)
 }
 
+// Raise adds one to a stored number, which is 0 if there is none, and returns it. Of many
+// processes that raise it, each gets another.
+func (r *Registry) Raise(ctx context.Context, name string) (n uint64, err error) {
+	err = r.db.Tx(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `INSERT INTO facts VALUES (?, '1')
+			ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) RETURNING CAST(value AS INTEGER)`, name).Scan(&n)
+	})
+	return n, r.db.Explain(err)
+}
+
 // Turn reports whether it is the caller's turn to do what may be done once in
 // every period, and takes the turn. Of many processes that ask, one gets it.
 func (r *Registry) Turn(ctx context.Context, name string, now time.Time, period time.Duration) (mine bool, err error) {

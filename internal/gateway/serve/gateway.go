@@ -154,16 +154,16 @@ func (g *Gateway) open(ctx context.Context, listen []string) error {
 
 // openLock makes sure that there is one gateway to a state directory: it owns what
 // is in there.
-func (g *Gateway) openLock(context.Context) (err error) {
+func (g *Gateway) openLock(ctx context.Context) (err error) {
 	g.lock, err = g.parts.Locks.TryHold(provide.GatewayLock)
-	g.parts.Owned = err == nil
 	if errors.Is(err, filelock.ErrHeld) {
 		return errhint.With(fmt.Errorf("%w: %s", ErrRuns, g.parts.Paths.AtollState), "stop the other one, or set another ATOLL_STATE_DIR")
 	}
-	if err == nil {
-		g.onClose(g.lock.Release)
+	if err != nil {
+		return err
 	}
-	return err
+	g.onClose(g.lock.Release)
+	return g.parts.Own(ctx)
 }
 
 // openWork makes what carries out tasks and runs, and ends or resumes what a

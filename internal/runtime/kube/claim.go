@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	_ sandbox.Claimer = (*Instance)(nil)
-	_ sandbox.Pooler  = (*Runtime)(nil)
+	_ sandbox.Claimer     = (*Instance)(nil)
+	_ sandbox.ClaimKeeper = (*Instance)(nil)
+	_ sandbox.Pooler      = (*Runtime)(nil)
 )
 
 // Claim notes in the Lease that a sandbox of a pool is that of spec from now on, unless
@@ -46,6 +47,20 @@ func (i *Instance) claim(ctx context.Context, spec *sandbox.Spec) error {
 		l.Annotations[noteLabels], l.Annotations[noteCopies] = string(labels), string(copies)
 		l.Spec.HolderIdentity = new(holder())
 	})
+}
+
+// KeepClaim notes in the Lease whose sandbox it is, if it does not say so any more: a
+// cluster whose etcd was restored from a snapshot has the Lease from before the claim, by
+// which nothing would be brought home.
+func (i *Instance) KeepClaim(ctx context.Context, spec *sandbox.Spec) error {
+	if labelsOf(i.current())[sandbox.LabelPool] == "" {
+		return nil
+	}
+	i.runtime.logger.Warn("the cluster has lost who claimed a sandbox; it is noted again", "sandbox", spec.Name, "lease", i.current().Name)
+	if err := i.claim(ctx, spec); err != nil {
+		return fmt.Errorf("sandbox %q: claim: %w", i.name, err)
+	}
+	return nil
 }
 
 // Unpoolable returns why a sandbox of spec cannot wait in a pool; "" if it can.

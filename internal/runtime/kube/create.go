@@ -104,7 +104,7 @@ func (i *Instance) makePod(ctx context.Context, from *source) error {
 	}
 	name, nonce := i.runtime.newPodName(i.name)
 	if err := i.advance(ctx, func(l *coordinationv1.Lease) {
-		for _, note := range []string{noteClaim, noteUID, noteMember, noteCause} {
+		for _, note := range []string{noteClaim, noteUID, noteMember, noteCause, noteContainer} {
 			delete(l.Annotations, note)
 		}
 		if l.Annotations[notePhase], l.Annotations[notePod], l.Annotations[noteNonce] = phaseCreating, name, nonce; from.pool != "" {
@@ -128,7 +128,12 @@ func (i *Instance) makePod(ctx context.Context, from *source) error {
 		return err
 	}
 	i.remember(i.current(), running)
-	return i.setPhase(ctx, phaseCreated)
+	return i.advance(ctx, func(l *coordinationv1.Lease) {
+		l.Annotations[notePhase] = phaseCreated
+		for _, status := range running.Status.ContainerStatuses {
+			l.Annotations[noteContainer] = status.ContainerID
+		}
+	})
 }
 
 // newPod makes a pod of what the Lease has written.

@@ -78,12 +78,24 @@ func readPod(ctx context.Context, c *cluster, lease *coordinationv1.Lease) (*cor
 }
 
 // ownPod returns the pod of that name if it is the one that the Lease was given; nil if it
-// is another, which agent-sandbox made when the first was gone.
+// is another, which agent-sandbox made when the first was gone, or if it was started again.
 func ownPod(lease *coordinationv1.Lease, pod *corev1.Pod) *corev1.Pod {
 	if uid := lease.Annotations[noteUID]; pod != nil && uid != "" && uid != string(pod.UID) {
 		return nil
 	}
+	if pod != nil && !isOver(pod) && restarted(lease, pod) {
+		return nil
+	}
 	return pod
+}
+
+// restarted reports whether the pod has no container any more, or another than the one that
+// the copies were sent into: it has none of the files, and nothing may be brought home from
+// it. So a kubelet finds a pod that was gone, and that a cluster has again whose etcd was
+// restored from a snapshot.
+func restarted(lease *coordinationv1.Lease, pod *corev1.Pod) bool {
+	noted := lease.Annotations[noteContainer]
+	return noted != "" && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].ContainerID != noted
 }
 
 // replace keeps what the API server has now; a nil pod is none.

@@ -86,10 +86,6 @@ func (i *Instance) advance(ctx context.Context, change func(*coordinationv1.Leas
 	return nil
 }
 
-func (i *Instance) setPhase(ctx context.Context, phase string) error {
-	return i.advance(ctx, func(l *coordinationv1.Lease) { l.Annotations[notePhase] = phase })
-}
-
 // stateOf is where a sandbox is in its life. One whose pod ended by itself is dead: its
 // files went with the pod, so that it has to be made and set up again.
 func stateOf(lease *coordinationv1.Lease, pod *corev1.Pod) sandbox.State {

@@ -30,6 +30,8 @@ const (
 	noteUID      = "atoll.dev/uid"    // of that pod
 	noteMember   = "atoll.dev/member" // that pod, if it waited in a pool before
 	noteTrial    = "atoll.dev/trial"  // of a pool: the sandbox that it was made for to try the cluster
+	// noteContainer is the id of the pod's container, as the kubelet reported it.
+	noteContainer = "atoll.dev/container"
 )
 
 // namePrefix begins the names of our objects.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -12,9 +13,12 @@ import (
 )
 
 // A gateway whose node is cut off may live on while the next one is started. The number of
-// changes of the holder of a Lease is the epoch of its owner: a gateway raises it by one
-// before its first connection to the sandbox, and the guest refuses lower ones.
-// Other processes of the installation come with the number that they find.
+// changes of the holder of a Lease is the epoch of its owner: a gateway raises it before its
+// first connection to the sandbox, and the guest refuses lower ones. It is never below the
+// number of starts of gateways, which the state directory has: a cluster whose etcd was
+// restored from a snapshot has Leases with lower epochs than the guests have seen, and the
+// next gateway would get that of a live one.
+// Other processes of the installation come with the numbers that they find.
 
 // maxTakeOvers is how often a Lease that others change meanwhile is read again.
 const maxTakeOvers = 5
@@ -50,25 +54,30 @@ func (i *Instance) takeOver(ctx context.Context) (uint64, error) {
 	}
 }
 
-// heldEpoch returns the epoch that this process has at the Lease; false if it has to take it
-// over first.
+// heldEpoch returns the epoch that this process has at the Lease; false if it has to write
+// it first: it has not taken the Lease over, or what it wrote is lost.
 func (r *Runtime) heldEpoch(l *coordinationv1.Lease) (uint64, bool) {
 	if !r.owner {
-		return epochOf(l), true
+		return max(epochOf(l), r.leastEpoch), true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	epoch, ok := r.epochs[l.UID]
-	return epoch, ok
+	return epoch, ok && epoch <= epochOf(l)
 }
 
-// nextEpoch writes this process into a Lease that is about to be changed, with an epoch of
-// its own if it is a gateway that has none yet.
+// nextEpoch writes this process into a Lease that is about to be changed, if it is a gateway
+// with its epoch: the one that it has, or else one that no gateway had.
 func (r *Runtime) nextEpoch(l *coordinationv1.Lease) {
 	l.Spec.HolderIdentity = new(holder())
-	if _, ok := r.heldEpoch(l); !ok {
-		l.Spec.LeaseTransitions = new(int32(epochOf(l) + 1))
+	epoch, written := r.heldEpoch(l)
+	if written {
+		return
 	}
+	if epoch == 0 {
+		epoch = max(epochOf(l)+1, r.leastEpoch)
+	}
+	l.Spec.LeaseTransitions = new(int32(min(epoch, math.MaxInt32)))
 }
 
 // keepEpoch remembers what this gateway has written.

@@ -27,6 +27,7 @@ type Options struct {
 	Settings     kubekeys.Settings
 	Installation string       // the id whose pods are ours
 	Owner        bool         // this process is the gateway: the one before it loses its wires
+	Starts       uint64       // how often gateways of the installation were started: see nextEpoch
 	Logger       *slog.Logger // nil discards
 	// Room returns an error if the disk of the private copies does not take so many bytes;
 	// nil: it is not asked.
@@ -42,6 +43,7 @@ type Runtime struct {
 	starts       chan struct{} // an element for each pod that is being made or filled
 	owner        bool
 	room         func(bytes int64) error
+	leastEpoch   uint64          // of this process: the number of starts of gateways
 	idleTimeout  time.Duration   // of a session without use
 	hasProvider  atomic.Bool     // what kubernetes.provider needs was found
 	ctx          context.Context // ends with Close
@@ -72,7 +74,7 @@ func New(o Options) (*Runtime, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Runtime{
 		ctx: ctx, cancel: cancel,
-		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner, room: o.Room,
+		settings: o.Settings, installation: o.Installation, logger: logger, dials: newDialLimit(dialsPerSecond), owner: o.Owner, room: o.Room, leastEpoch: o.Starts,
 		starts:      make(chan struct{}, max(1, o.Settings.StartsAtOnce)),
 		idleTimeout: idleTimeout, sessions: map[string]*session{}, epochs: map[types.UID]uint64{}, terminations: newTerminations(),
 	}, nil

@@ -34,8 +34,9 @@ type Installation struct {
 	DB       *store.DB
 	Locks    *filelock.Locks
 	// Owned says that this process is the gateway of the state directory, and no earlier
-	// one may reach its sandboxes any more.
+	// one may reach its sandboxes any more: see Own.
 	Owned           bool
+	starts          uint64 // of gateways, this one included
 	runtimes        runtimes
 	making          beingMade
 	shared          func() bool       // several accounts use this process; nil if it has no accounts

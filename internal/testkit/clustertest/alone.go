@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,16 +66,23 @@ func Alone(tb testing.TB, nodes int) *Cluster {
 	c := &Cluster{dir: filepath.Dir(need.Cluster(tb))}
 	need.Root(tb, "it stops and starts programs of the cluster")
 	c.hold(tb, syscall.LOCK_EX)
-	text, err := os.ReadFile(filepath.Join(c.dir, "nodes"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if has, _ := strconv.Atoi(strings.TrimSpace(string(text))); has < nodes {
+	if c.nodes(tb) < nodes {
 		tb.Skipf("this test needs a cluster with %d nodes: run make test-cluster", nodes)
 	}
 	shared := Shared(tb)
 	tb.Cleanup(func() { shared.Start(tb, shared.stopped...) })
 	return shared
+}
+
+// nodes returns how many nodes the cluster has.
+func (c *Cluster) nodes(tb testing.TB) int {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, "nodes"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
 }
 
 // Stop asks programs of the cluster to end, and waits until they have: etcd, apiserver,
@@ -119,9 +127,9 @@ func (c *Cluster) Start(tb testing.TB, programs ...string) {
 	tb.Helper()
 	for _, program := range programs {
 		c.script(tb, "start", program)
-		if program == "apiserver" || program == "etcd" {
-			c.awaitReady(tb)
-		}
+	}
+	if slices.Contains(programs, "apiserver") || slices.Contains(programs, "etcd") {
+		c.awaitReady(tb)
 	}
 }
 

@@ -39,7 +39,7 @@ func victimFromEnvironment() *victim {
 }
 
 func (v *victim) run(t *testing.T, s Subject) {
-	o := managerOptions(t, v.State, s.Open(t, v.State))
+	o := ManagerOptions(t, v.State, s.Open(t, v.State))
 	o.Checkpoint = func(step string) {
 		if step == v.At {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -177,7 +177,7 @@ func (s *stage) tag() string {
 // manager is a process of its own on the stage's state directory.
 func (s *stage) manager(changes ...func(*sandbox.Options)) *sandbox.Manager {
 	s.t.Helper()
-	o := managerOptions(s.t, s.state, s.Open(s.t, s.state))
+	o := ManagerOptions(s.t, s.state, s.Open(s.t, s.state))
 	for _, change := range changes {
 		change(&o)
 	}
@@ -186,7 +186,9 @@ func (s *stage) manager(changes ...func(*sandbox.Options)) *sandbox.Manager {
 	return m
 }
 
-func managerOptions(t *testing.T, state string, rt sandbox.Runtime) sandbox.Options {
+// ManagerOptions are those of a manager of the installation in a state directory, with one
+// runtime.
+func ManagerOptions(t *testing.T, state string, rt sandbox.Runtime) sandbox.Options {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(state, "atoll.db"))
 	if err != nil {
