@@ -21,13 +21,13 @@ func useNetwork(verb string, args []string) {
 	if len(args) != 1 {
 		fail(2, usage)
 	}
-	var err error
 	if verb == "lookup" {
-		err = netclient.Lookup(context.Background(), args[0], os.Stdout)
-	} else {
-		err = netclient.Connect(args[0], within, os.Stdin, os.Stdout)
+		if err := netclient.Lookup(context.Background(), args[0], os.Stdout); err != nil {
+			fail(1, err.Error()+"\n")
+		}
+		return
 	}
-	if err != nil {
-		fail(1, err.Error()+"\n")
+	if err := netclient.Connect(args[0], within, os.Stdin, os.Stdout); err != nil {
+		fail(netclient.ExitCode(err), err.Error()+"\n")
 	}
 }

@@ -165,7 +165,8 @@ func unreachable(r *Runtime) string {
 	return "timeout 5 bash -c '</dev/tcp/" + address + "/" + port + "' 2>&1 && echo reached || echo no way to " + host
 }
 
-// TestFirstCommand: a pod is made, a command runs in it over the wire, and nothing is left.
+// TestFirstCommand: a pod is made, a command runs in it over the wire, the probe of its
+// network tells what it knows, and nothing is left.
 func TestFirstCommand(t *testing.T) {
 	r := testRuntime(t, clusterSettings(t))
 	spec := testSpec()
@@ -189,6 +190,7 @@ func TestFirstCommand(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, out.String())
 		}
 	}
+	probeKnows(t, r, inst.(*Instance), m)
 	if err := inst.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}

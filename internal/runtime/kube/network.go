@@ -2,7 +2,9 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -14,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/wire"
 )
 
 // What keeps a sandbox from the cluster's network, in an annotation of its Lease and among
@@ -57,6 +60,9 @@ func networkGaps(spec *sandbox.Spec, s *kubekeys.Settings) []sandbox.Gap {
 	return nil
 }
 
+// errNotKnown is a probe that does not tell whether the network is closed.
+var errNotKnown = errors.New("it is not known whether a NetworkPolicy keeps the pod from the network")
+
 // checkNetwork tries from inside whether a policy keeps the sandbox from the network,
 // before anything of the sandbox's own runs.
 func (i *Instance) checkNetwork(ctx context.Context) error {
@@ -69,17 +75,17 @@ func (i *Instance) checkNetwork(ctx context.Context) error {
 	}
 	m := machine.New(i.Dial, &machine.Options{Log: i.runtime.logger})
 	defer m.Close()
-	targets, reached := probeTargets(c, i.currentPod()), ""
+	targets := probeTargets(ctx, c, i.currentPod())
 	for closed, deadline := 0, time.Now().Add(policyTimeout); closed < closedProbes; closed++ {
-		if reached, err = firstReached(ctx, m, targets); err != nil {
-			return fmt.Errorf("network: %w", err)
-		}
-		if reached == "" {
+		reached, err := firstReached(ctx, m, networkPolicy, targets)
+		if reached == "" && err == nil {
 			continue
 		}
+		if err != nil && !errors.Is(err, errNotKnown) {
+			return fmt.Errorf("network: %w", err)
+		}
 		if closed = -1; time.Now().After(deadline) {
-			return errhint.With(fmt.Errorf("docker.network: none: the pod reaches %s, no NetworkPolicy keeps it from that: %w", reached, sandbox.ErrUnsupported),
-				"deny all traffic of the namespace with a NetworkPolicy, and use a network plug-in that enforces it; or set kubernetes.seccompProfile")
+			return notClosed(reached, err)
 		}
 		if err := pause(ctx, probeTimeout/4); err != nil {
 			return err
@@ -88,33 +94,67 @@ func (i *Instance) checkNetwork(ctx context.Context) error {
 	return nil
 }
 
+// notClosed is the error of a sandbox that is to have no network, and reaches something, or
+// of which err says why that is not known.
+func notClosed(reached string, err error) error {
+	if err != nil {
+		return errhint.With(fmt.Errorf("docker.network: none: %w: %w", err, sandbox.ErrUnavailable),
+			"try again when the network of the node works, and look at its plug-in; or set kubernetes.seccompProfile, which needs no policy")
+	}
+	return errhint.With(fmt.Errorf("docker.network: none: the pod reaches %s, no NetworkPolicy keeps it from that: %w", reached, sandbox.ErrUnsupported),
+		"deny all traffic of the namespace with a NetworkPolicy, and use a network plug-in that enforces it; or set kubernetes.seccompProfile")
+}
+
 // probeTargets are addresses that a pod with a network reaches: the API server, the
 // kubelet of its node, and one outside.
-func probeTargets(c *cluster, pod *corev1.Pod) []string {
+func probeTargets(ctx context.Context, c *cluster, pod *corev1.Pod) []string {
 	targets := []string{"1.1.1.1:443"}
 	if pod != nil && pod.Status.HostIP != "" {
 		targets = append(targets, net.JoinHostPort(pod.Status.HostIP, "10250"))
 	}
-	if server, err := url.Parse(c.config.Host); err == nil && server.Port() != "" {
-		targets = append(targets, server.Host) // a name is resolved by nothing inside, and so not reached
+	server, err := url.Parse(c.config.Host)
+	if err != nil {
+		return targets
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	addresses, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", server.Hostname()) // inside nothing resolves a name
+	if len(addresses) > 0 {
+		targets = append(targets, net.JoinHostPort(addresses[0].Unmap().String(), cmp.Or(server.Port(), "443")))
 	}
 	return targets
 }
 
 // firstReached returns the first address that a process in the sandbox connects to; "" if
 // it reaches none. A process that does not say that it reached none has not been tried.
-func firstReached(ctx context.Context, m *machine.Machine, targets []string) (string, error) {
+func firstReached(ctx context.Context, m *machine.Machine, ring string, targets []string) (string, error) {
 	for _, target := range targets {
-		var out bytes.Buffer
-		res, err := m.Exec(ctx, &machine.Command{Argv: []string{guestTarget, "connect", target, probeTimeout.String()}, Stdout: &out, Timeout: probeLimit})
+		var out, said bytes.Buffer
+		res, err := m.Exec(ctx, &machine.Command{Argv: []string{guestTarget, "connect", target, probeTimeout.String()}, Stdout: &out, Stderr: &said, Timeout: probeLimit})
 		switch {
 		case err != nil:
 			return "", err
 		case out.Len() > 0: // the guest says that it is connected
 			return target, nil
-		case res.ExitCode != 1 || res.TimedOut:
-			return "", fmt.Errorf("the attempt to reach %s ended with %d", target, res.ExitCode)
+		}
+		if err := isClosed(ring, target, res, said.String()); err != nil {
+			return "", err
 		}
 	}
 	return "", nil
+}
+
+// isClosed returns nil if a connection that failed says that the network is closed. One of a
+// pod without a route says nothing about its policy, and one that is refused has got
+// somewhere.
+func isClosed(ring, target string, res *machine.Result, said string) error {
+	switch {
+	case res.TimedOut:
+		return fmt.Errorf("%w: the attempt to reach %s did not end within %v", errNotKnown, target, probeLimit)
+	case res.ExitCode == wire.ConnectClosed, res.ExitCode == wire.ConnectNoRoute && ring == networkOwn:
+		return nil
+	case res.ExitCode == wire.ConnectNoRoute:
+		return fmt.Errorf("%w: the network of the pod is not ready: it has no default route", errNotKnown)
+	}
+	return fmt.Errorf("%w: the attempt to reach %s ended with %d: %s", errNotKnown, target, res.ExitCode, short(said))
 }

@@ -109,7 +109,7 @@ func (r *Runtime) examineNetwork(ctx context.Context, i *Instance, m *machine.Ma
 	if err != nil {
 		return nil, err
 	}
-	reached, err := firstReached(ctx, m, probeTargets(c, i.currentPod()))
+	reached, err := firstReached(ctx, m, ring, probeTargets(ctx, c, i.currentPod()))
 	switch {
 	case err != nil:
 		return nil, err
