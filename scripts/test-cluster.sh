@@ -245,9 +245,12 @@ network_up() {
 	inside iptables -w -t nat -C $rule 2>/dev/null || inside iptables -w -t nat -A $rule
 }
 
-# bridge_up N: the bridge of a node's pods, whose address is the node's.
+# bridge_up N: the bridge of a node's pods, whose address is the node's. With a hardware
+# address of its own: else it has the lowest of its pods' interfaces, and when that pod ends
+# the others do not reach the node until their ARP entries expire.
 bridge_up() {
 	inside ip link show "node$1" >/dev/null 2>&1 || inside ip link add "node$1" type bridge
+	inside ip link set "node$1" address "02:00:0a:4d:0$1:01"
 	inside ip address replace "10.77.$1.1/24" dev "node$1"
 	inside ip link set "node$1" up
 }
