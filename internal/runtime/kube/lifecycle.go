@@ -202,43 +202,48 @@ func (r *Runtime) endPods(ctx context.Context, name string, grace time.Duration)
 	if err != nil {
 		return err
 	}
-	seconds := graceOf(grace)
-	for waitsFor := ""; ; {
+	seconds, began := graceOf(grace), time.Now()
+	for waitsFor := (*corev1.Pod)(nil); ; {
 		left, err := list[corev1.Pod](ctx, c, pods, metav1.ListOptions{LabelSelector: r.selectOne(name)})
-		if err != nil && waitsFor != "" && ctx.Err() != nil {
-			err = notGone(waitsFor, ctx.Err())
+		if err != nil && waitsFor != nil && ctx.Err() != nil {
+			err = notGone(waitsFor.Name, ctx.Err())
 		}
 		if err == nil {
-			waitsFor, err = r.deletePods(ctx, c, left, seconds)
+			first := waitsFor == nil
+			waitsFor, err = r.deletePods(ctx, c, left, seconds, first || time.Since(began) > unstartedTimeout)
 		}
-		if err != nil || waitsFor == "" {
+		if err != nil || waitsFor == nil {
 			return err
 		}
-		if err := pause(ctx, pollInterval); err != nil {
-			return notGone(waitsFor, err)
+		if c.awaitChange(ctx, pods, waitsFor.Name, waitsFor.ResourceVersion) != nil {
+			_ = pause(ctx, pollInterval)
+		}
+		if ctx.Err() != nil {
+			return notGone(waitsFor.Name, ctx.Err())
 		}
 	}
 }
 
-// deletePods deletes those of the pods that are not being deleted yet, and returns the name of
-// one whose end has to be waited for; "" if there is none.
-func (r *Runtime) deletePods(ctx context.Context, c *cluster, left []corev1.Pod, seconds int64) (waitsFor string, err error) {
+// deletePods deletes those of the pods that are not being deleted yet, and returns one whose
+// end has to be waited for; nil if there is none. With leave it does not wait for those that
+// never ran.
+func (r *Runtime) deletePods(ctx context.Context, c *cluster, left []corev1.Pod, seconds int64, leave bool) (waitsFor *corev1.Pod, err error) {
 	for n := range left {
 		pod := &left[n]
 		r.dropSession(string(pod.UID))
 		r.terminations.setOurs(pod.UID)
-		if abandoned(pod) {
+		if abandoned(pod) || leave && unstarted(pod) {
 			continue
 		}
 		if err := heldVolume(pod); err != nil {
-			return "", err
+			return nil, err
 		}
 		if pod.DeletionTimestamp == nil {
 			if err := c.remove(ctx, pods, pod.Name, pod.UID, seconds); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
-		waitsFor = pod.Name
+		waitsFor = pod
 	}
 	return waitsFor, nil
 }

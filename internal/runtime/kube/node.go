@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,6 +35,16 @@ func lostNode(pod *corev1.Pod) error {
 // out-of-service. The gateway never deletes it by force, which could hide a running pod.
 func abandoned(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && nodeLost(pod) && !hasVolume(pod)
+}
+
+// unstartedTimeout is how long the end of a pod is awaited that never ran.
+const unstartedTimeout = 2 * time.Second
+
+// unstarted reports whether another pod of the sandbox may be made before this one has
+// ended because it is being deleted and its container never ran: a kubelet keeps the pod
+// until the pull of an image has ended, and starts nothing in it any more that lasts.
+func unstarted(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodPending && !hasVolume(pod)
 }
 
 // heldVolume returns the error of a pod on a lost node that may still write to its volume;

@@ -112,9 +112,14 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// startTimeout is how long a pod may take to run.
+// startTimeout is how long the start of a pod may take, with its removal if it fails.
 func (r *Runtime) startTimeout() time.Duration {
 	return time.Duration(r.settings.StartTimeoutSec) * time.Second
+}
+
+// runTimeout is how long a pod may take to run.
+func (r *Runtime) runTimeout() time.Duration {
+	return r.startTimeout() - min(unstartedTimeout, r.startTimeout()/4)
 }
 
 // pause waits for d, or until ctx ends.

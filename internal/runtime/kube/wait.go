@@ -29,9 +29,9 @@ const (
 
 // awaitRunning waits until the pod's container runs, and explains why it does not.
 func (r *Runtime) awaitRunning(ctx context.Context, c *cluster, pod *corev1.Pod) (*corev1.Pod, error) {
-	limited, cancel := context.WithTimeout(ctx, r.startTimeout())
+	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
 	defer cancel()
-	began := time.Now()
+	began, told := time.Now(), false
 	for {
 		now := new(corev1.Pod)
 		err := c.get(limited, pods, pod.Name, now)
@@ -43,7 +43,10 @@ func (r *Runtime) awaitRunning(ctx context.Context, c *cluster, pod *corev1.Pod)
 			if done || why != nil {
 				return now, why
 			}
-			pod = now
+			if pod = now; !told && time.Since(began) > pullNoticeAfter {
+				told = true
+				r.tellPull(limited, c, pod)
+			}
 			err = c.awaitChange(limited, pods, now.Name, now.ResourceVersion)
 		}
 		switch {
@@ -166,12 +169,15 @@ func (r *Runtime) notInTime(ctx context.Context, c *cluster, pod *corev1.Pod) er
 	if _, why := judge(pod, volumeTimeout+1); why != nil {
 		return why
 	}
+	if image := c.pulling(ctx, pod); image != "" {
+		return stillPulling(image, r.runTimeout())
+	}
 	reason := c.lastWarning(ctx, pod)
 	hint := "look at it: kubectl get events in the namespace; or raise kubernetes.startTimeoutSec"
 	if strings.Contains(reason, "RuntimeHandler") || strings.Contains(reason, "runtime handler") || strings.Contains(reason, "no runtime for") {
 		hint = "install the runtime of kubernetes.runtimeClass on the nodes, or change it"
 	}
-	return errhint.With(fmt.Errorf("the pod does not run after %v: %s: %w", r.startTimeout(), reason, sandbox.ErrUnavailable), hint)
+	return errhint.With(fmt.Errorf("the pod does not run after %v: %s: %w", r.runTimeout(), reason, sandbox.ErrUnavailable), hint)
 }
 
 // lastWarning is the newest warning about a pod, or the newest event if there is none, in the
