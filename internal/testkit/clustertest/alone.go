@@ -116,10 +116,13 @@ func (c *Cluster) Kill(tb testing.TB, program string) {
 }
 
 // running reports whether a process has not ended, with a parent that does not wait for it.
+// While other threads of it end, its ports are in use still.
 func running(pid int) bool {
-	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	dir := "/proc/" + strconv.Itoa(pid)
+	stat, _ := os.ReadFile(dir + "/stat")
+	threads, _ := os.ReadDir(dir + "/task")
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return rest != "" && rest[0] != 'Z'
+	return rest != "" && (rest[0] != 'Z' || len(threads) > 1)
 }
 
 // Start starts programs again, and waits for the API server if it is one of them.
