@@ -159,7 +159,7 @@ TWO_NODES := /var/tmp/atoll-test-cluster-2
 CLUSTER_PACKAGES := ./cmd/atoll-kube ./deploy/kubernetes ./internal/runtime/kube/...
 
 .PHONY: test-cluster
-test-cluster: engine guest ## run the tests of clusters on one with two nodes (needs root)
+test-cluster: engine build ## run the tests of clusters on one with two nodes (needs root)
 	ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh up --nodes 2
 	ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh agent-sandbox
 	eval "$$(ATOLL_TEST_CLUSTER_DIR=$(TWO_NODES) scripts/test-cluster.sh env)" && $(TEST_ENV) go test $(TEST_FLAGS) -count=1 $(CLUSTER_PACKAGES)

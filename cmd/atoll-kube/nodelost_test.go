@@ -266,7 +266,8 @@ func (g *gateway) nothingLeft(t *testing.T, c *clustertest.Cluster) {
 	if err != nil || len(rows.Sandboxes) > 0 {
 		t.Errorf("the gateway lists %+v, %v", rows, err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+	// A kubelet to which the API server was away reads its pods again up to 90 s later.
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
 		left := c.Kubectl(t, "", "-n", g.namespace, "get", "pods,leases", "-o", "name")
 		if left == "" {
 			return
