@@ -14,8 +14,8 @@ import (
 // How long the files of a sandbox may take to be brought home before it is removed.
 const (
 	saveTimeout = 10 * time.Minute
-	// pruneSaveTimeout is for those that nobody asked to remove, while somebody may wait for
-	// another sandbox.
+	// pruneSaveTimeout is saveTimeout for prune, which also runs inside requests for other
+	// sandboxes.
 	pruneSaveTimeout = time.Minute
 )
 

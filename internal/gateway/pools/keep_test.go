@@ -52,8 +52,8 @@ func keptService(t *testing.T, provider string) (*Service, *keeper) {
 	return s, k
 }
 
-// TestKeepAll: the keeper is told of its pools and of no others, what it answers is shown, and
-// the gateway makes nothing for them.
+// TestKeepAll: KeepPools gets the pools of its backend only, the list of pools has the counts that
+// it returns, and the gateway makes no sandboxes for them.
 func TestKeepAll(t *testing.T) {
 	s, k := keptService(t, "agent-sandbox")
 	s.keepAll(t.Context(), true)

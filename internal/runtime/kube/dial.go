@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,7 @@ func (l *dialLimit) start(ctx context.Context) (done func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	done = func() { <-l.open }
+	done = sync.OnceFunc(func() { <-l.open })
 	if err := l.wait(ctx); err != nil {
 		done()
 		return nil, err
@@ -95,8 +96,8 @@ func (i *Instance) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// openSession opens a session to the pod when it is its turn. The next has to wait until the
-// guest's bridge has answered.
+// openSession opens a session to the pod when it is its turn, which lasts until the guest's
+// bridge has answered.
 func (i *Instance) openSession() (*session, error) {
 	done, err := i.runtime.dials.start(i.runtime.ctx)
 	if err != nil {
@@ -107,11 +108,20 @@ func (i *Instance) openSession() (*session, error) {
 		done()
 		return nil, asTransport(err)
 	}
-	go func() {
-		defer done()
-		s.awaitAnswer()
-	}()
+	go endTurn(done, s.awaitAnswer)
 	return s, nil
+}
+
+// turnTimeout is how long the opening of one session counts among dialsAtOnce: processes of a
+// sandbox can stop the guest's bridge, and sandboxes that do must not hold up the others.
+const turnTimeout = 2 * time.Second
+
+// endTurn calls done when await has returned, and after turnTimeout at the latest.
+func endTurn(done, await func()) {
+	late := time.AfterFunc(turnTimeout, done)
+	defer late.Stop()
+	await()
+	done()
 }
 
 // askTimeout bounds the questions to the API server before a session is opened.

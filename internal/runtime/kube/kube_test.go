@@ -209,6 +209,30 @@ func TestDialsAtOnce(t *testing.T) {
 	})
 }
 
+// TestTurnsEnd: sessions on which nothing answers do not keep others from being opened.
+func TestTurnsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := newDialLimit(1000)
+		for range dialsAtOnce {
+			done, err := limit.start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			go endTurn(done, func() { time.Sleep(time.Minute) })
+		}
+		begin := time.Now()
+		done, err := limit.start(t.Context())
+		if took := time.Since(begin); err != nil || took > turnTimeout {
+			t.Errorf("the next session waits %v: %v", took, err)
+		}
+		endTurn(done, func() {})
+		time.Sleep(2 * time.Minute)
+		if len(limit.open) != 0 {
+			t.Errorf("%d turns have not ended", len(limit.open))
+		}
+	})
+}
+
 func TestNamesAreLegal(t *testing.T) {
 	r, err := New(Options{Installation: "Some Installation"})
 	if err != nil {

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tailbuf"
 	"github.com/atoll-run/atoll/internal/wire"
 )
 
@@ -129,15 +129,15 @@ func probeTargets(ctx context.Context, c *cluster, pod *corev1.Pod) []string {
 // it reaches none. A process that does not say that it reached none has not been tried.
 func firstReached(ctx context.Context, m *machine.Machine, ring string, targets []string) (string, error) {
 	for _, target := range targets {
-		var out, said bytes.Buffer
-		res, err := m.Exec(ctx, &machine.Command{Argv: []string{guestTarget, "connect", target, probeTimeout.String()}, Stdout: &out, Stderr: &said, Timeout: probeLimit})
+		out, said := &tailbuf.Writer{Most: maxComplaint}, &tailbuf.Writer{Most: maxComplaint}
+		res, err := m.Exec(ctx, &machine.Command{Argv: []string{guestTarget, "connect", target, probeTimeout.String()}, Stdout: out, Stderr: said, Timeout: probeLimit})
 		switch {
 		case err != nil:
 			return "", err
-		case out.Len() > 0: // the guest says that it is connected
+		case len(out.Bytes()) > 0: // the guest says that it is connected
 			return target, nil
 		}
-		if err := isClosed(ring, target, res, said.String()); err != nil {
+		if err := isClosed(ring, target, res, string(said.Bytes())); err != nil {
 			return "", err
 		}
 	}

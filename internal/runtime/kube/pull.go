@@ -13,12 +13,12 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// A kubelet says that a pull has failed, but not how far one has come: one that takes long
-// and one that stalls look alike. Both end with kubernetes.startTimeoutSec. The kubelet goes
+// A kubelet reports that a pull has failed, but no progress: a slow pull cannot be told from one
+// that stalls. Both end with kubernetes.startTimeoutSec. The kubelet goes
 // on with a pull whose pod is gone.
 
-// pullNoticeAfter is how long a pod may wait until whoever waits for it is told that its
-// image is being pulled.
+// pullNoticeAfter is how long a pod may not run until tellPull logs that its image is being
+// pulled.
 const pullNoticeAfter = 5 * time.Second
 
 // tellPull logs that an image is being pulled, if one is.

@@ -24,13 +24,13 @@ const (
 
 // trial makes a pod of a sandbox, without the directories, and removes it: only a node
 // can tell whether it has the images, the profile of system calls and a limit of processes.
-// With agent-sandbox the pod comes by a claim: only that tells whether its controller runs.
+// With agent-sandbox the pod comes by a claim: only the claim shows whether its controller runs.
 func (r *Runtime) trial(ctx context.Context, spec *sandbox.Spec) []sandbox.Finding {
 	ctx, cancel := context.WithTimeout(ctx, r.startTimeout()+trialTimeout)
 	defer cancel()
 	tried := *spec
 	tried.Name, tried.Mounts, tried.Workdir, tried.SetupCommand = "doctor-"+strings.ToLower(rand.Text()), nil, "/", ""
-	tried.AgentID = tried.Name // its pool is nobody else's
+	tried.AgentID = tried.Name // the name of the pool contains it, so that no other sandbox takes its pod
 	endPool, err := r.trialPool(ctx, &tried)
 	if err != nil {
 		return []sandbox.Finding{notFine("provider", err)}

@@ -2,7 +2,8 @@ package verify
 
 import "testing"
 
-// TestSocketBuffers: buffers that are not limited with the memory are noted, whoever saw it.
+// TestSocketBuffers: socket buffers without a limit are noted, whether the limit was read
+// from outside the sandbox or from inside.
 func TestSocketBuffers(t *testing.T) {
 	for _, c := range []struct {
 		name            string
