@@ -41,6 +41,7 @@ func newUser(t *testing.T, c *clustertest.Cluster, namespace string) *user {
 	u.config = o{
 		"agents": o{"defaults": o{"sandbox": o{"mode": "all", "scope": "session", "backend": "kubernetes", "docker": o{"image": "openclaw-sandbox:bookworm-slim"}}}},
 		"relay":  o{"repository": filepath.Join(u.dir, "origin.git")},
+		"runs":   o{"variants": o{"nests": o{"argv": []any{"/bin/sh", "-c", nests}, "read": "text"}}},
 	}
 	u.set("kubernetes", keysOf(c, namespace))
 	err := buildtest.Programs(t.Context(), u.dir, "atoll-kube")
@@ -77,7 +78,7 @@ func (u *user) try(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.Context()), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(u.dir, "atoll-kube"), args...)
-	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "HOME="+u.dir, "ATOLL_STATE_DIR="+filepath.Join(u.dir, "state"), "ATOLL_CONFIG="+u.file())
+	cmd.Dir, cmd.Env = u.dir, append(os.Environ(), "HOME="+u.dir, "ATOLL_STATE_DIR="+filepath.Join(u.dir, "state"), "ATOLL_CONFIG="+u.file(), "OPENAI_API_KEY=sk-not-asked-0123456789")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -100,6 +101,7 @@ func TestVerbs(t *testing.T) {
 	u.services()
 	u.files()
 	u.relay()
+	u.keptWork()
 	u.volume(c, namespace)
 }
 
@@ -151,6 +153,23 @@ func (u *user) relay() {
 		}
 	}
 	u.want("pushed to sandbox/try", "demo", "--branch", "try", "--session", "agent:main:relayed")
+}
+
+// nests makes a repository inside that of the run, which no commit of the run can hold, with
+// more in it than is brought home from a pod that is ended by force.
+const nests = "git init -q sub && truncate -s 300M sub/large && echo end >>sub/large && echo made"
+
+// keptWork has a run make files that the relay cannot take: they are kept on the host, whole.
+func (u *user) keptWork() {
+	u.Helper()
+	out, err := u.try("runs", "start", "--variant", "nests", "--branch", "nested", "--run-id", "kept", "-m", "x")
+	if err == nil || !strings.Contains(out, "the files are kept in") {
+		u.Errorf("%v\n%s", err, out)
+	}
+	kept, err := os.Stat(filepath.Join(u.dir, "state", "kept", "kept", "wt", "nested", "sub", "large"))
+	if err != nil || kept.Size() != 300<<20+int64(len("end\n")) {
+		u.Errorf("not kept: %v, %+v\n%s", err, kept, out)
+	}
 }
 
 // volume has the workspace of a session on a PersistentVolumeClaim, which goes with the private

@@ -66,6 +66,9 @@ func TestRemovalLosesNoFiles(t *testing.T) {
 		works(t, h)
 		h.Release()
 	}
+	if err := errors.Join(m.Save(t.Context(), "kept"), m.Save(t.Context(), "none")); !errors.Is(err, sandbox.ErrNotSaved) || errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("save: %v", err)
+	}
 	calls := y.runtime.saved
 	if err := errors.Join(m.Discard(t.Context(), "discarded"), m.ForceRemove(t.Context(), "forced")); err != nil || y.runtime.saved != calls {
 		t.Errorf("discard, force: %v, saved %d times", err, y.runtime.saved-calls)
@@ -75,7 +78,7 @@ func TestRemovalLosesNoFiles(t *testing.T) {
 		t.Errorf("one that does not answer: %v", err)
 	}
 	y.runtime.saving = nil
-	if err := m.Remove(t.Context(), "kept", nil); err != nil {
+	if err := errors.Join(m.Save(t.Context(), "kept"), m.Remove(t.Context(), "kept", nil)); err != nil {
 		t.Errorf("remove: %v", err)
 	}
 	if left, err := y.runtime.List(t.Context()); len(left) > 0 || err != nil {

@@ -1,22 +1,12 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/errhint"
 	"github.com/atoll-run/atoll/internal/filelock"
-)
-
-// How long the files of a sandbox may take to be brought home before it is removed.
-const (
-	saveTimeout = 10 * time.Minute
-	// pruneSaveTimeout is saveTimeout for prune, which also runs inside requests for other
-	// sandboxes.
-	pruneSaveTimeout = time.Minute
 )
 
 // Remove removes one sandbox unless it is being changed or used (ErrBusy), or its files
@@ -152,27 +142,4 @@ func (m *Manager) remove(ctx context.Context, name string, inst Instance, save t
 	}
 	m.Checkpoint("after remove")
 	return m.deleteGone(context.WithoutCancel(ctx), name)
-}
-
-// save brings the files of a sandbox on another machine home, in so much time. One that does
-// not answer has lost them.
-func (m *Manager) save(ctx context.Context, name string, inst Instance, most time.Duration) error {
-	s, ok := inst.(Saver)
-	if !ok || most == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	err := s.Save(ctx)
-	if err != nil && !errors.Is(err, ErrNotSaved) {
-		m.Logger.WarnContext(ctx, "the files of a sandbox that does not answer are lost", "sandbox", name, "error", err)
-		return nil
-	}
-	return err
-}
-
-// notSaved is the error of a sandbox that stays because of its files.
-func notSaved(name string, err error) error {
-	hint := cmp.Or(errhint.Of(err), "try again, or remove it with its files: atoll rm --discard")
-	return errhint.With(fmt.Errorf("sandbox %q is not removed: %w", name, err), hint)
 }

@@ -32,10 +32,15 @@ func (p *Sandbox) isKept() bool {
 	return err == nil
 }
 
-// removeKept removes the sandbox and moves the workspace to where it is kept.
+// removeKept removes the sandbox and moves the workspace to where it is kept. A sandbox on
+// another machine stays until its files are home.
 func (p *Sandbox) removeKept(ctx context.Context, planned *plan.Plan) error {
 	e := p.runs.executor
-	if err := e.Manager.ForceRemove(ctx, planned.Spec.Name); err != nil {
+	err := e.Manager.Save(ctx, planned.Spec.Name)
+	if err == nil {
+		err = e.Manager.ForceRemove(ctx, planned.Spec.Name)
+	}
+	if err != nil {
 		return err
 	}
 	to := e.keptDir(p.order.Run)
