@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/gateway/access"
 	"github.com/atoll-run/atoll/internal/gateway/e2b"
 	"github.com/atoll-run/atoll/internal/gateway/serve"
@@ -98,6 +99,11 @@ func (s *site) runE2BSDK(t *testing.T, modules, leftOut string) {
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(`"failures":0`)) {
 		t.Errorf("%v\n%s", err, out)
 	}
+	// A sandbox past its deadline is gone for clients before its container is.
+	eventually(t, "sandboxes are not removed", func() bool {
+		list, err := g.Sandboxes(t.Context(), api.SandboxQuery{})
+		return err == nil && len(list.Sandboxes) == 0
+	})
 	s.nothingMade(g)
 }
 

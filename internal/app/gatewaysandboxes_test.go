@@ -84,7 +84,7 @@ func (s *site) nothingMade(g *gatewayProcess) {
 	if err != nil || len(list.Sandboxes) != 0 {
 		s.t.Errorf("%+v, %v", list, err)
 	}
-	left, err := filepath.Glob(filepath.Join(s.state, "sandboxes", "agent-api-*"))
+	left, err := filepath.Glob(filepath.Join(s.state, "sandboxes", "[^.]*"))
 	if err != nil || len(left) != 0 {
 		s.t.Errorf("%v, %v", left, err)
 	}

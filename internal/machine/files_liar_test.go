@@ -340,7 +340,7 @@ func TestStallingFiles(t *testing.T) {
 					defer cancel()
 					begin := time.Now()
 					wantErr(t, call(ctx, files), context.DeadlineExceeded)
-					if took := time.Since(begin); took > 2*time.Second {
+					if took := time.Since(begin); took > 10*time.Second { // it would wait for ever
 						t.Errorf("took %v", took)
 					}
 				})
