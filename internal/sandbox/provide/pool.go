@@ -55,7 +55,7 @@ func (a *Installation) MakePooled(ctx context.Context, p *plan.Plan) (err error)
 	}
 	defer held()
 	quota := p.Spec.Limits.Workspace
-	o := workspace.Options{User: numericUser(p.Spec.User), Quota: projectquota.Limits{Bytes: quota.Size, Files: quota.Files}}
+	o := workspace.Options{User: ownerOf(p.Spec), Quota: projectquota.Limits{Bytes: quota.Size, Files: quota.Files}}
 	if err := workspace.MakeEmpty(ctx, p.Layout, o); err != nil {
 		return err
 	}

@@ -279,7 +279,7 @@ func storedBackend(ctx context.Context, registry *sandbox.Registry, name string)
 func (a *Installation) prepare(ctx context.Context, p *plan.Plan) (notices []string, err error) {
 	quota := p.Spec.Limits.Workspace
 	report, err := workspace.Prepare(ctx, p.Layout, workspace.Options{
-		User: numericUser(p.Spec.User), Quota: projectquota.Limits{Bytes: quota.Size, Files: quota.Files},
+		User: ownerOf(p.Spec), Quota: projectquota.Limits{Bytes: quota.Size, Files: quota.Files},
 	})
 	if err != nil {
 		return nil, err
@@ -292,6 +292,15 @@ func (a *Installation) prepare(ctx context.Context, p *plan.Plan) (notices []str
 		notices = append(notices, fmt.Sprintf("environment variable %s does not enter the sandbox: %s", blocked.Name, blocked.Reason))
 	}
 	return append(notices, p.Env.Warnings...), p.Pin()
+}
+
+// ownerOf is the owner of the host's copy of a workspace. A pod has a copy of its own, so an
+// ordinary user keeps the one here.
+func ownerOf(spec *sandbox.Spec) *hostpath.Owner {
+	if spec.Backend == BackendKubernetes && os.Geteuid() != 0 {
+		return &hostpath.Owner{UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	return numericUser(spec.User)
 }
 
 // numericUser is a docker.user that is a pair of numbers; nil if it is a name.
