@@ -121,40 +121,50 @@ interface Turn {
   count: number;
   task?: Task;
   problem?: Problem;
+  /** ended has the history as it was when the turn ended: the turn is shown until one has come that has it. */
+  ended?: { history: History | undefined };
+}
+
+/** SaidStep is a step with the role of who said it. */
+interface SaidStep {
+  role: string;
+  step: Step;
 }
 
 /** Conversation shows what was said, and sends. */
 function Conversation({ path, history, isNew, onEnd }: { path: string; history: History | undefined; isNew: boolean; onEnd: () => void }) {
-  const [turn, setTurn] = useState<Turn>();
+  const [last, setTurn] = useState<Turn>();
+  const turn = last !== undefined && isIn(history, last) ? undefined : last;
+  const latest = useRef(history);
+  latest.current = history;
   const end = useRef<HTMLDivElement>(null);
   const abort = useRef(new AbortController());
   useEffect(() => () => abort.current.abort(), []);
-  const past = history === undefined ? [] : stepsOf(history);
+  const all = [...(history === undefined ? [] : stepsOf(history)), ...(turn === undefined ? [] : stepsOfTurn(turn))];
+  const keys = keysOf(all);
   const busy = turn !== undefined && turn.problem === undefined && (turn.task === undefined || !["done", "failed", "aborted"].includes(turn.task.state));
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [past.length, turn?.count, busy]);
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [all.length, turn?.count, busy]);
   const send = async (message: string): Promise<void> => {
     const mine: Turn = { message, steps: new Steps(), count: 0 };
     const show = (): void => setTurn({ ...mine });
     show();
     await say(path, message, mine, show, abort.current.signal);
     if (abort.current.signal.aborted) return;
+    if (mine.problem === undefined) mine.ended = { history: latest.current };
     show();
-    if (mine.task?.state === "done") setTurn(undefined);
     onEnd();
   };
   return (
     <>
       <div class="said" role="log" aria-label="Conversation" tabIndex={0}>
-        {past.length === 0 && turn === undefined && <Empty>{isNew ? "This session begins with the first message." : "Nothing was said yet."}</Empty>}
-        {past.map((one, i) => <Said key={i} step={one.step} role={one.role} />)}
-        {turn && <Said role="user" step={{ seq: 0, at: 0, kind: "words", text: turn.message, failed: false }} />}
-        {turn?.steps.all.filter((step) => step.kind === "words" || step.kind === "tool" || step.kind === "error").map((step) => <Said key={step.seq} step={step} role="assistant" />)}
+        {all.length === 0 && <Empty>{isNew ? "This session begins with the first message." : "Nothing was said yet."}</Empty>}
+        {all.map((one, i) => <Said key={keys[i]} step={one.step} role={one.role} />)}
         {busy && <p class="faint"><State is={turn.task?.state ?? "queued"} /></p>}
-        {turn?.task?.error && <p class="bad">{turn.task.error.code}: {printable(turn.task.error.message, 1000)} {turn.task.hint && <span class="hint">{printable(turn.task.hint, 500)}</span>}</p>}
+        {last?.task?.error && <p class="bad">{last.task.error.code}: {printable(last.task.error.message, 1000)} {last.task.hint && <span class="hint">{printable(last.task.hint, 500)}</span>}</p>}
         {turn?.problem && <ProblemBox problem={turn.problem} />}
         <div ref={end} />
       </div>
-      {may("run") ? <Composer busy={busy} onSend={(message) => void send(message)} onAbort={() => void call("POST", `${path}/abort`).catch(() => undefined)} cost={turn?.task?.microUsd} />
+      {may("run") ? <Composer busy={busy} onSend={(message) => void send(message)} onAbort={() => void call("POST", `${path}/abort`).catch(() => undefined)} cost={last?.task?.microUsd} />
         : <p class="faint">Your token may read. Saying something needs the scope run.</p>}
     </>
   );
@@ -212,9 +222,32 @@ function Said({ step, role }: { step: Step; role: string }) {
   return <article class={`message ${role}`} aria-label={role === "user" ? "You" : "Agent"}><Markdown text={step.text} /></article>;
 }
 
+/** isIn reports whether a history that came after the end of a turn has it. One that failed before it began is in none. */
+function isIn(history: History | undefined, turn: Turn): boolean {
+  if (turn.ended === undefined || history === undefined || turn.ended.history === history) return false;
+  return turn.task?.state === "done" || history.messages.filter((message) => message.role === "user").pop()?.content === turn.message;
+}
+
+/** stepsOfTurn returns the message of a turn and what came of it. */
+function stepsOfTurn(turn: Turn): SaidStep[] {
+  const steps = turn.steps.all.filter((step) => step.kind === "words" || step.kind === "tool" || step.kind === "error");
+  return [{ role: "user", step: { seq: 0, at: 0, kind: "words", text: turn.message, failed: false } }, ...steps.map((step) => ({ role: "assistant", step }))];
+}
+
+/** keysOf returns a key for each step: a tool call keeps its own when the history takes the place of its turn, so that it stays open. */
+function keysOf(all: SaidStep[]): string[] {
+  const seen = new Map<string, number>();
+  return all.map(({ step }) => {
+    const name = step.call?.id ?? step.kind;
+    const count = seen.get(name) ?? 0;
+    seen.set(name, count + 1);
+    return `${name} ${count}`;
+  });
+}
+
 /** stepsOf returns the messages of a history, each tool call with its result. */
-function stepsOf(history: History): { role: string; step: Step }[] {
-  const made: { role: string; step: Step }[] = [];
+function stepsOf(history: History): SaidStep[] {
+  const made: SaidStep[] = [];
   const open = new Map<string, Step>();
   history.messages.forEach((message, i) => {
     if (message.role === "tool") {

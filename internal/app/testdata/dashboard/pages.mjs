@@ -87,16 +87,31 @@ async function verbs(page) {
   await visit(page, "audit");
   await page.getByRole("button", { name: "Verify the chain" }).click();
   await shows(page, "whole", "audit");
-  await visit(page, "sessions/agent:main:fresh");
-  await page.getByLabel("Message", { exact: true }).fill("Write main.go");
-  await page.keyboard.press("Enter");
-  await shows(page, "go vet", "a conversation");
-  await page.locator(".said .tool").first().waitFor();
-  await page.locator("summary", { hasText: "exec" }).click();
-  await shows(page, "exit code 0", "a tool call");
+  await converse(page);
   await startAndCancel(page);
   await answer(page);
   await tokens(page);
+}
+
+/** What was said stays shown, and a tool call open, when the history takes the place of what was said live. */
+async function converse(page) {
+  await visit(page, "sessions/agent:main:fresh", "begins with the first message");
+  let release;
+  const released = new Promise((done) => { release = done; });
+  await page.route(/\/history\?/, async (route) => { await released; await route.continue(); });
+  await page.getByLabel("Message", { exact: true }).fill("Write main.go");
+  await page.keyboard.press("Enter");
+  await shows(page, "go vet", "a conversation");
+  await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+  await page.locator(".said summary", { hasText: "exec" }).click();
+  await shows(page, "exit code 0", "a tool call");
+  release();
+  // Only a call that was watched says how long it took.
+  await page.waitForFunction(() => document.querySelector(".said .tool summary .faint")?.textContent === "");
+  await page.unroute(/\/history\?/);
+  check("a tool call is closed when the history comes", await page.locator(".said").getByText("exit code 0").first().isVisible());
+  const said = page.locator(".said .message.user");
+  check(`the message is shown ${await said.count()} times`, (await said.count()) === 1);
 }
 
 /** A token is shown once, opens the gateway until it is revoked, and is not in the page afterwards. */
