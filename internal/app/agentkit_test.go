@@ -40,7 +40,7 @@ func linuxSite(t *testing.T) *site {
 	return s
 }
 
-// removeAll removes every sandbox of the installation.
+// removeAll removes every sandbox of the installation, those in pools too.
 func (s *site) removeAll() {
 	ctx := context.WithoutCancel(s.t.Context())
 	a, err := app.Open(ctx, provide.LoadOptions{Getenv: s.getenv, ConfigPath: s.configFile()})
@@ -55,6 +55,15 @@ func (s *site) removeAll() {
 	}
 	for _, row := range rows {
 		if err := a.Manager.Remove(ctx, row.ContainerName, nil); err != nil {
+			s.t.Error(err)
+		}
+	}
+	pooled, err := a.Registry.Pooled(ctx)
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, row := range pooled {
+		if err := a.RemovePooled(ctx, row); err != nil {
 			s.t.Error(err)
 		}
 	}

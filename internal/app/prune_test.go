@@ -120,3 +120,24 @@ func TestCopyOfASandboxMadeAnewStays(t *testing.T) {
 		t.Errorf("discarded, and its copy: %v", err)
 	}
 }
+
+// A gateway prunes by itself, without a request that would have to wait for it.
+func TestGatewayPrunes(t *testing.T) {
+	t.Parallel()
+	s, _ := gatewaySite(t)
+	s.set("agents.defaults.sandbox.prune", map[string]any{"idleHours": 1, "maxAgeDays": 0})
+	a := s.open()
+	defer a.Close()
+	idle, used := s.provide(a, session("idle")), s.provide(a, session("used"))
+	idle.Release()
+	used.Release()
+	s.age(a, idle.Name, time.Now().Add(-2*time.Hour))
+	if err := a.Registry.SetFact(t.Context(), "last-prune", "0"); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway(time.Minute)
+	eventually(t, "the sandbox that was not used for two hours is there", func() bool { return len(s.rows(a)) == 1 })
+	if rows := s.rows(a); rows[0].ContainerName != used.Name {
+		t.Errorf("%s is left", rows[0].ContainerName)
+	}
+}

@@ -42,6 +42,28 @@ func TestPruneKeepsTheRowOfWhatItCouldNotRemove(t *testing.T) {
 	}
 }
 
+// Where one process prunes ahead, the others find that nothing is due.
+func TestPruneAhead(t *testing.T) {
+	y := newYard(t)
+	m := y.manager()
+	limits := func(string) sandbox.PruneLimits { return sandbox.PruneLimits{Idle: time.Second} }
+	prune := func(what string, after time.Duration, with func(context.Context, func(string) sandbox.PruneLimits) ([]sandbox.Removal, error), want int) {
+		t.Helper()
+		y.ensure(m, y.spec("idle")).Release()
+		y.now.pass(after)
+		if done, err := with(t.Context(), limits); len(done) != want || err != nil {
+			t.Errorf("%s: %d removals, %v, want %d", what, len(done), err, want)
+		}
+	}
+	const half = sandbox.DefaultPruneInterval / 2
+	prune("the first", time.Minute, m.PruneAhead, 1)
+	prune("too early", half-time.Second, m.PruneAhead, 0)
+	prune("due for others", time.Second, m.PruneIfDue, 0)
+	prune("due", 2*time.Second, m.PruneAhead, 1)
+	prune("soon after", sandbox.DefaultPruneInterval-time.Second, m.PruneIfDue, 0)
+	prune("when nobody prunes ahead", 2*time.Second, m.PruneIfDue, 1)
+}
+
 // A sandbox whose files cannot be brought home is kept, can be used, and is removed when they
 // can, or when they are of no use.
 func TestRemovalLosesNoFiles(t *testing.T) {

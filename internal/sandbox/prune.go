@@ -24,7 +24,17 @@ type Removal struct {
 // left in the middle of something is always finished: without a crash that
 // costs one small query.
 func (m *Manager) PruneIfDue(ctx context.Context, limits func(agentID string) PruneLimits) ([]Removal, error) {
-	mine, err := m.Registry.Turn(ctx, "last-prune", m.Now(), m.PruneInterval)
+	return m.pruneAfter(ctx, m.PruneInterval, limits)
+}
+
+// PruneAhead prunes when half of the time has passed after which PruneIfDue would: where
+// one process does so every now and then, PruneIfDue has nothing to do in any other.
+func (m *Manager) PruneAhead(ctx context.Context, limits func(agentID string) PruneLimits) ([]Removal, error) {
+	return m.pruneAfter(ctx, m.PruneInterval/2, limits)
+}
+
+func (m *Manager) pruneAfter(ctx context.Context, interval time.Duration, limits func(agentID string) PruneLimits) ([]Removal, error) {
+	mine, err := m.Registry.Turn(ctx, "last-prune", m.Now(), interval)
 	if err != nil {
 		return nil, err
 	}

@@ -197,6 +197,7 @@ func (g *Gateway) openWork(ctx context.Context) (err error) {
 		g.logger.InfoContext(ctx, "a run of a dead process was ended", "run", receipt.ID, "step", receipt.Step)
 	}
 	g.watchUnfinished(ctx)
+	g.inBackground(ctx, g.pruneUntil)
 	if _, err := g.parts.Commits.Resume(ctx); err != nil {
 		g.logger.WarnContext(ctx, "commits that a dead process left", "error", err)
 	}

@@ -15,23 +15,10 @@ const (
 	unfinishedLongest  = 30 * time.Minute
 )
 
-// unfinishedGrace is how long the end of the gateway waits for a run that is being ended;
-// the next gateway goes on with it.
-const unfinishedGrace = 5 * time.Second
-
 // watchUnfinished looks for runs with steps left until the gateway ends.
 func (g *Gateway) watchUnfinished(ctx context.Context) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
 	u := &unfinishedRuns{end: g.runs.Recover, logger: g.logger}
-	go func() { defer close(done); u.watch(ctx) }()
-	g.onClose(func() {
-		stop()
-		select {
-		case <-done:
-		case <-time.After(unfinishedGrace):
-		}
-	})
+	g.inBackground(ctx, u.watch)
 }
 
 // unfinishedRuns brings runs to their end that are under way nowhere.

@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"context"
+	"time"
+)
+
+// pruneInterval is how often the gateway looks for sandboxes that are idle or old. It is
+// shorter than the time after which a request looks, so that no request waits for removals.
+const pruneInterval = time.Minute
+
+// pruneUntil prunes now and then until the context ends.
+func (g *Gateway) pruneUntil(ctx context.Context) {
+	for ctx.Err() == nil {
+		removed, err := g.parts.Manager.PruneAhead(ctx, g.parts.PruneLimits)
+		if err != nil && ctx.Err() == nil {
+			g.logger.WarnContext(ctx, "prune", "error", err)
+		}
+		for _, r := range removed {
+			g.logger.InfoContext(ctx, "pruned", "sandbox", r.Entry.ContainerName, "reason", r.Reason, "error", r.Err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pruneInterval):
+		}
+	}
+}
