@@ -75,6 +75,12 @@ func (t trimmed) Unwrap() error { return t.error }
 func isNotFound(err error) bool { return errdefs.IsNotFound(err) }
 func isConflict(err error) bool { return errdefs.IsConflict(err) }
 
+// couldNotKill reports whether an engine says that a container's processes did not end in the
+// time that it waits for them. It has no class of errors for that.
+func couldNotKill(err error) bool {
+	return err != nil && strings.Contains(strings.ToLower(err.Error()), "could not kill")
+}
+
 // imageMissing is the error of an image that the engine does not hold. The text
 // is what users of OpenClaw know.
 type imageMissing struct{ ref string }

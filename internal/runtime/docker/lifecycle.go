@@ -200,12 +200,27 @@ func (i *Instance) removeNow(ctx context.Context) error {
 	return i.Remove(ctx)
 }
 
+// mostRemovals is how often an engine is asked to remove a container that it could not kill:
+// on a busy machine processes end later than it waits for them.
+const mostRemovals = 3
+
+// requestRemoval asks the engine to remove a container, running or not.
+func (r *Runtime) requestRemoval(ctx context.Context, id string) (err error) {
+	for range mostRemovals {
+		_, err = ask(ctx, r.engine, func(c *client.Client) (client.ContainerRemoveResult, error) {
+			return c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		})
+		if !couldNotKill(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // discard removes a container by its id, running or not. Someone else may be
 // removing it already: then it is enough to wait.
 func (r *Runtime) discard(ctx context.Context, id string) error {
-	_, err := ask(ctx, r.engine, func(c *client.Client) (client.ContainerRemoveResult, error) {
-		return c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	})
+	err := r.requestRemoval(ctx, id)
 	if isNotFound(err) {
 		return nil
 	}

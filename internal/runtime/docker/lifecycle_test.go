@@ -3,13 +3,17 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/enginetest"
 )
 
 func TestLife(t *testing.T) {
@@ -92,5 +96,40 @@ func TestStates(t *testing.T) {
 		if got := stateOf(status); got != want {
 			t.Errorf("%q is %q, want %q", status, got, want)
 		}
+	}
+}
+
+// TestRemovalIsAskedForAgain: an engine that could not kill a container in its own time is asked
+// to remove it again, and not for ever.
+func TestRemovalIsAskedForAgain(t *testing.T) {
+	tp := newTap(t, enginetest.Docker(t))
+	l := newLab(t, tp.host, Docker)
+	i := l.start(t)
+	for _, c := range []struct {
+		refused, asked int
+		message        string
+		fails          bool
+	}{
+		{99, 1, "the device is full", true},
+		{99, mostRemovals, "Could not kill running container, cannot remove - tried to kill container, but did not receive an exit event", true},
+		{mostRemovals - 1, mostRemovals, "cannot remove container: could not kill container: no exit event", false},
+	} {
+		var asked atomic.Int32
+		tp.set(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.Method != http.MethodDelete || int(asked.Add(1)) > c.refused {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = fmt.Fprintf(w, `{"message": %q}`, c.message)
+			return true
+		})
+		err := i.Remove(t.Context())
+		if n := int(asked.Load()); n != c.asked || (err != nil) != c.fails {
+			t.Errorf("%s: asked %d times, want %d; %v", c.message, n, c.asked, err)
+		}
+	}
+	if _, err := l.Open(t.Context(), i.name); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("after the removal: %v", err)
 	}
 }
