@@ -45,7 +45,17 @@ func mcpOver(g *gatewayProcess, b *bearer) (*sdk.ClientSession, error) {
 
 // mcpExec runs a command and returns what it said.
 func mcpExec(ctx context.Context, s *sdk.ClientSession, command string) (string, error) {
-	result, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "sandbox_exec", Arguments: map[string]any{"command": command}})
+	text, err := mcpCall(ctx, s, "sandbox_exec", map[string]any{"command": command})
+	if held, runs := strings.CutPrefix(text, "still running as "); runs { // on a busy machine the image of an account takes long
+		id, _, _ := strings.Cut(held, ":")
+		return mcpCall(ctx, s, "sandbox_process", map[string]any{"action": "wait", "id": id, "wait": patience.Seconds()})
+	}
+	return text, err
+}
+
+// mcpCall calls a tool and returns its text; what the tool says is wrong is an error.
+func mcpCall(ctx context.Context, s *sdk.ClientSession, name string, arguments map[string]any) (string, error) {
+	result, err := s.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil {
 		return "", err
 	}

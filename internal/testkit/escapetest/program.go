@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 const attackPackage = "github.com/atoll-run/atoll/internal/testkit/escapetest/testdata/attack"
@@ -46,9 +48,15 @@ var buildAttack = sync.OnceValues(func() ([]byte, error) {
 })
 
 // outside makes an attack without walls, in a mount namespace of its own, and
-// returns what it printed and how it ended.
+// returns what it printed and how it ended. It may change only what was made for it.
 func outside(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
+	before, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	defer func() {
+		if after, _ := unix.Getpriority(unix.PRIO_PROCESS, 0); after != before {
+			t.Errorf("%v outside changed the priority of this process too", args)
+		}
+	}()
 	path := filepath.Join(dir, "attack")
 	if _, err := os.Stat(path); err != nil {
 		if err := os.WriteFile(path, Attack(t), 0o755); err != nil {

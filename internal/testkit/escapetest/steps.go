@@ -41,7 +41,7 @@ var steps = []step{
 	{name: "io_uring", args: same("io-uring"), control: same("io-uring")},
 	{name: "ptrace of the guest", args: same("guest-memory")},
 	{name: "memory and output of a probe", args: same("guest-helper", guestPath), control: func(c *cell) []string { return []string{"guest-helper", c.path("attack")} }},
-	{name: "scheduling and priority of the guest", args: same("schedule", "1"),
+	{name: "scheduling and priority of the guest", args: same("schedule", "1", "its user"),
 		control: func(c *cell) []string { return []string{"schedule", strconv.Itoa(c.canaryProcess().Process.Pid)} }},
 	{name: "scheduling and OOM score by files", args: same("schedule-files", "1"), files: true,
 		control: func(c *cell) []string { return []string{"schedule-files", strconv.Itoa(c.canaryProcess().Process.Pid)} }},

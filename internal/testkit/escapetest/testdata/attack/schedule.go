@@ -12,7 +12,7 @@ import (
 )
 
 // schedule makes a process, and each of its threads, run only when nothing else
-// does.
+// does; with a second argument also every process of the same user.
 func schedule(a *attempts, args []string) {
 	threads, err := filepath.Glob("/proc/" + args[0] + "/task/*")
 	must(err)
@@ -20,9 +20,17 @@ func schedule(a *attempts, args []string) {
 		pid := uintptr(number(filepath.Base(thread)))
 		demote(a, " of "+filepath.Base(thread), pid)
 	}
-	user := uintptr(os.Getuid())
-	a.call("setpriority of its user", unix.SYS_SETPRIORITY, unix.PRIO_USER, user, 19)
 	a.call("setpriority of its group", unix.SYS_SETPRIORITY, unix.PRIO_PGRP, uintptr(number(args[0])), 19)
+	if len(args) > 1 {
+		demoteUser(a, uintptr(os.Getuid()))
+	}
+}
+
+// demoteUser does so with all processes of a user. Outside a sandbox that would be the
+// whole machine, for good.
+func demoteUser(a *attempts, user uintptr) {
+	a.call("setpriority of its user", unix.SYS_SETPRIORITY, unix.PRIO_USER, user, 19)
+	a.call("ioprio_set of its user", unix.SYS_IOPRIO_SET, 3, user, idleClass)
 }
 
 // scheduleFiles makes a process, by each of its threads, the first to end when memory
@@ -37,8 +45,11 @@ func scheduleFiles(a *attempts, args []string) {
 	}
 }
 
+// idleClass is the class of input and output that waits for all others, as ioprio_set takes it.
+const idleClass = 3 << 13
+
 func demote(a *attempts, whose string, pid uintptr) {
-	const schedIdle, idleClass = 5, 3 << 13
+	const schedIdle = 5
 	var param struct{ priority int32 }
 	idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedIdle, Nice: 19}
 	var first [128]byte
@@ -50,7 +61,6 @@ func demote(a *attempts, whose string, pid uintptr) {
 	a.call("setpriority"+whose, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, pid, 19)
 	a.call("setpriority with upper bits"+whose, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS|1<<32, pid|1<<32, 19)
 	a.call("ioprio_set"+whose, unix.SYS_IOPRIO_SET, 1, pid, idleClass)
-	a.call("ioprio_set of its user"+whose, unix.SYS_IOPRIO_SET, 3, uintptr(os.Getuid()), idleClass)
 }
 
 // ownSchedule changes the same of the program itself, which is allowed, and says
