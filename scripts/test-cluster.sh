@@ -11,6 +11,8 @@
 #   scripts/test-cluster.sh stop NAME        stop one program (see status)
 #   scripts/test-cluster.sh start NAME       start it again
 #   scripts/test-cluster.sh kill-node N      end a node and all that runs on it at once
+#   scripts/test-cluster.sh deny ADDRESS     let nothing from a pod through, as a plug-in that enforces a NetworkPolicy
+#   scripts/test-cluster.sh allow ADDRESS    let it through again
 #   scripts/test-cluster.sh down             stop all of it and remove its state
 #   scripts/test-cluster.sh status           what runs; exit 1 unless all of it does
 #   scripts/test-cluster.sh env              shell lines that point kubectl and tests here
@@ -244,6 +246,10 @@ network_up() {
 	# shellcheck disable=SC2086
 	inside iptables -w -t nat -C $rule 2>/dev/null || inside iptables -w -t nat -A $rule
 }
+
+deny() { inside iptables -w -I INPUT -s "$1" -j DROP && inside iptables -w -I FORWARD -s "$1" -j DROP; }
+
+allow() { inside iptables -w -D INPUT -s "$1" -j DROP && inside iptables -w -D FORWARD -s "$1" -j DROP; }
 
 # bridge_up N: the bridge of a node's pods, whose address is the node's. With a hardware
 # address of its own: else it has the lowest of its pods' interfaces, and when that pod ends
@@ -586,13 +592,14 @@ case ${1:-} in
 up | down | start | stop) alone "$@" ;;
 images) alone images_all ;;
 kill-node) alone kill_node "${2:?which node}" ;;
+deny | allow) alone "$1" "${2:?which address}" ;;
 load) alone load_named "${@:2}" ;;
 build) alone build ;;
 agent-sandbox) alone agent_sandbox ;;
 status) status ;;
 env) environment ;;
 *)
-	sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//' >&2
+	sed -n '2,23p' "$0" | sed 's/^# \{0,1\}//' >&2
 	exit 2
 	;;
 esac

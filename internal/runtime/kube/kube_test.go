@@ -141,15 +141,16 @@ func TestPodsThatNeverRun(t *testing.T) {
 		pod  *corev1.Pod
 		kind error
 		text string
+		hint string
 	}{
-		{waiting(installName, "ImagePullBackOff"), sandbox.ErrNoImage, "registry said no"},
-		{waiting(containerName, "ErrImageNeverPull"), sandbox.ErrNoImage, "x:1"},
-		{waiting(containerName, "CreateContainerError"), sandbox.ErrUnsupported, "registry said no"},
-		{&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk pressure"}}, sandbox.ErrUnavailable, "disk pressure"},
-		{&corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}}}, sandbox.ErrUnavailable, "0/1 nodes"},
+		{waiting(installName, "ImagePullBackOff"), sandbox.ErrNoImage, "registry said no", "kubernetes.guestImage"},
+		{waiting(containerName, "ErrImageNeverPull"), sandbox.ErrNoImage, "x:1", "kubernetes.imagePullPolicy"},
+		{waiting(containerName, "CreateContainerError"), sandbox.ErrUnsupported, "registry said no", "kubectl"},
+		{&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk pressure"}}, sandbox.ErrUnavailable, "disk pressure", "kubectl"},
+		{&corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}}}, sandbox.ErrUnavailable, "0/1 nodes", "kubernetes.nodeSelector"},
 	} {
 		running, err := judge(c.pod, time.Hour)
-		if running || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) || errhint.Of(err) == "" {
+		if running || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) || !strings.Contains(errhint.Of(err), c.hint) {
 			t.Errorf("%v, %v (%s)", running, err, errhint.Of(err))
 		}
 	}

@@ -105,8 +105,8 @@ func notClosed(reached string, err error) error {
 		"deny all traffic of the namespace with a NetworkPolicy, and use a network plug-in that enforces it; or set kubernetes.seccompProfile")
 }
 
-// probeTargets are addresses that a pod with a network reaches: the API server, the
-// kubelet of its node, and one outside.
+// probeTargets are addresses that a pod with a network reaches: the API server, unless it is
+// reached on loopback here, the kubelet of its node, and one outside.
 func probeTargets(ctx context.Context, c *cluster, pod *corev1.Pod) []string {
 	targets := []string{"1.1.1.1:443"}
 	if pod != nil && pod.Status.HostIP != "" {
@@ -118,8 +118,9 @@ func probeTargets(ctx context.Context, c *cluster, pod *corev1.Pod) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	addresses, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", server.Hostname()) // inside nothing resolves a name
-	if len(addresses) > 0 {
+	// Inside nothing resolves a name, and an address on loopback is the pod's own.
+	addresses, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", server.Hostname())
+	if len(addresses) > 0 && !addresses[0].Unmap().IsLoopback() {
 		targets = append(targets, net.JoinHostPort(addresses[0].Unmap().String(), cmp.Or(server.Port(), "443")))
 	}
 	return targets

@@ -12,7 +12,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/config/kubekeys"
 	"github.com/atoll-run/atoll/internal/errhint"
+	"github.com/atoll-run/atoll/internal/machine"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/testkit/clustertest"
 )
 
 // TestNoKubeconfig: an error says where one is looked for.
@@ -111,6 +113,44 @@ func TestIgnoredPolicy(t *testing.T) {
 	}
 	if err := inst.Remove(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLatePolicy: a plug-in that enforces a policy only after the pod runs is waited for: the
+// sandbox starts when nothing is reached from inside any more.
+func TestLatePolicy(t *testing.T) {
+	c := clustertest.Shared(t)
+	s := clusterSettings(t)
+	s.SeccompProfile, s.TrustNetworkPolicy = "", true
+	r := testRuntime(t, s)
+	made, err := r.Create(t.Context(), smallSpec("late-policy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	removeAtEnd(t, made)
+	inst := made.(*Instance)
+	begun := make(chan error, 1)
+	go func() { begun <- inst.Start(t.Context()) }()
+	var address string
+	for deadline := time.Now().Add(time.Minute); address == ""; time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			t.Fatal("the pod has no address")
+		}
+		address = strings.TrimSpace(c.Kubectl(t, "", "-n", s.Namespace, "get", "pods", "-o", "jsonpath={.items[?(@.status.phase=='Running')].status.podIP}"))
+	}
+	select {
+	case err := <-begun:
+		t.Fatalf("it did not wait for the policy: %v", err)
+	case <-time.After(2 * probeTimeout): // long enough for it to reach something
+	}
+	c.Deny(t, address)
+	if err := <-begun; err != nil {
+		t.Fatalf("%v (%s)", err, errhint.Of(err))
+	}
+	m := machine.New(inst.Dial, nil)
+	defer m.Close()
+	if out := shell(t, m, unreachable(r)); !strings.Contains(out, "no way") {
+		t.Error(out)
 	}
 }
 

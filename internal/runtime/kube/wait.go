@@ -129,6 +129,9 @@ func imageProblem(status *corev1.ContainerStatus, reason string) error {
 	if status.Name == installName {
 		key = "kubernetes.guestImage"
 	}
+	if strings.HasPrefix(reason, "ErrImageNeverPull") {
+		return errhint.With(imageMissing{status.Image, reason}, "load the image onto every node, let the nodes pull it (kubernetes.imagePullPolicy: IfNotPresent), or change "+key)
+	}
 	return errhint.With(imageMissing{status.Image, reason}, "push the image to a registry that the nodes reach, set kubernetes.imagePullSecrets if it wants credentials, or change "+key)
 }
 

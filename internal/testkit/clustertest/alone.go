@@ -149,6 +149,14 @@ func (c *Cluster) awaitReady(tb testing.TB) {
 	}
 }
 
+// Deny lets nothing from the address of a pod through until the test ends, as a network
+// plug-in that enforces a NetworkPolicy does.
+func (c *Cluster) Deny(tb testing.TB, address string) {
+	tb.Helper()
+	c.script(tb, "deny", address)
+	tb.Cleanup(func() { c.script(tb, "allow", address) })
+}
+
 // script calls scripts/test-cluster.sh.
 func (c *Cluster) script(tb testing.TB, args ...string) {
 	tb.Helper()
