@@ -14,8 +14,8 @@ LD_FLAGS  := -s -w
 # More failures than a few are no accident and end the build, and so does a data
 # race, however rarely it shows. What go test would vet is vetted by `make vet`
 # before, with all of vet's checks and without the race detector's cache.
-# The checks of pointers that come with the race detector are left out of the
-# translated SQLite, which does nothing else: they made it many times slower.
+# The checks of pointers that come with the race detector are left out of SQLite,
+# which is translated from C and would fill much of its time with them.
 TEST_FLAGS   ?= -race -gcflags='modernc.org/...=-d=checkptr=0' -p 2 -vet=off -timeout 40m
 TEST_EVENTS  := bin/tests.jsonl
 UNSTEADY     := bin/unsteady-tests

@@ -12,13 +12,7 @@ const pruneInterval = time.Minute
 // pruneUntil prunes now and then until the context ends.
 func (g *Gateway) pruneUntil(ctx context.Context) {
 	for ctx.Err() == nil {
-		removed, err := g.parts.Manager.PruneAhead(ctx, g.parts.PruneLimits)
-		if err != nil && ctx.Err() == nil {
-			g.logger.WarnContext(ctx, "prune", "error", err)
-		}
-		for _, r := range removed {
-			g.logger.InfoContext(ctx, "pruned", "sandbox", r.Entry.ContainerName, "reason", r.Reason, "error", r.Err)
-		}
+		g.parts.PruneAhead(ctx)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pruneInterval):

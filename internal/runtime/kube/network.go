@@ -118,9 +118,10 @@ func probeTargets(ctx context.Context, c *cluster, pod *corev1.Pod) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// Inside nothing resolves a name, and an address on loopback is the pod's own.
+	// Inside nothing resolves a name, and an address on loopback is the pod's own: it refuses,
+	// which tells nothing. It is left out only where the node is tried.
 	addresses, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", server.Hostname())
-	if len(addresses) > 0 && !addresses[0].Unmap().IsLoopback() {
+	if len(addresses) > 0 && (len(targets) == 1 || !addresses[0].Unmap().IsLoopback()) {
 		targets = append(targets, net.JoinHostPort(addresses[0].Unmap().String(), cmp.Or(server.Port(), "443")))
 	}
 	return targets

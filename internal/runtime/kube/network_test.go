@@ -51,7 +51,9 @@ func TestProbeTargets(t *testing.T) {
 			t.Errorf("%s: %v, want %v", host, got, want)
 		}
 	}
-	if got := probeTargets(t.Context(), &cluster{config: &rest.Config{Host: "https://10.0.0.1"}}, nil); len(got) != 2 {
-		t.Errorf("without a pod: %v", got)
+	for _, host := range []string{"https://10.0.0.1", "https://127.0.0.1:6443"} { // one target alone says too little
+		if got := probeTargets(t.Context(), &cluster{config: &rest.Config{Host: host}}, nil); len(got) != 2 {
+			t.Errorf("without a node: %v", got)
+		}
 	}
 }

@@ -186,9 +186,14 @@ func (s *Settings) prestart(spec *sandbox.Spec) (done func()) {
 }
 
 // PruneIfDue removes sandboxes that are idle or old, if it was not done lately.
-func (a *Installation) PruneIfDue(ctx context.Context) {
-	removed, err := a.Manager.PruneIfDue(ctx, a.PruneLimits)
-	if err != nil {
+func (a *Installation) PruneIfDue(ctx context.Context) { a.logPruned(ctx, a.Manager.PruneIfDue) }
+
+// PruneAhead does so earlier than PruneIfDue would.
+func (a *Installation) PruneAhead(ctx context.Context) { a.logPruned(ctx, a.Manager.PruneAhead) }
+
+func (a *Installation) logPruned(ctx context.Context, prune func(context.Context, func(string) sandbox.PruneLimits) ([]sandbox.Removal, error)) {
+	removed, err := prune(ctx, a.PruneLimits)
+	if err != nil && ctx.Err() == nil {
 		a.Logger.WarnContext(ctx, "prune", "error", err)
 	}
 	for _, r := range removed {
